@@ -1,0 +1,37 @@
+# `make demo` and `make test` do all the set-up they need.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup demo test lint slow coverage clean
+
+setup: .venv/ready
+
+.venv/ready: requirements.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dccm needs Python 3.11 or later; name one with make PYTHON=...")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: setup
+	rm -rf dccm-demo
+	$(BIN)/dccm demo -o dccm-demo
+
+# One thread each: two workers on two cores are faster than four threads on them.
+test: setup
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Proofs that take minutes; those on data sets run when DCCM_DATA names the folder that holds them.
+slow: setup
+	$(BIN)/pytest -q -m 'slow or data' -s
+
+coverage: setup
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q --cov=dccm --cov-report=term-missing
+
+clean:
+	rm -rf .venv dccm-demo

@@ -1,0 +1,29 @@
+"""Group unlabelled images into clusters by Deep Comprehensive Correlation Mining."""
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["DCCM", "ImageSet", "Model", "UserError", "__version__", "read_images"]
+
+if TYPE_CHECKING:
+    from dccm.data.images import ImageSet, read_images
+    from dccm.errors import UserError
+    from dccm.estimator import DCCM
+    from dccm.model import Model
+
+_HOMES = {
+    "DCCM": "dccm.estimator",
+    "ImageSet": "dccm.data.images",
+    "Model": "dccm.model",
+    "UserError": "dccm.errors",
+    "read_images": "dccm.data.images",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: torch takes seconds, and `dccm --help` needs none of it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dccm' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,6 @@
+"""`python -m dccm` is the command `dccm`."""
+
+from dccm.cli import main
+
+if __name__ == "__main__":
+    main()

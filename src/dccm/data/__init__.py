@@ -1,0 +1,1 @@
+"""Images in: reading, batching, perturbing."""

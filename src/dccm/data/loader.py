@@ -1,0 +1,77 @@
+"""Batches of images: shuffled ones to train on, ordered ones to predict on.
+
+Images wait as bytes, (N, H, W, C), and become floats on the device. Every order and every random draw depends only
+on (seed, epoch, batch), so that a resumed run sees what an unbroken one would have seen.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+Bytes = npt.NDArray[np.uint8]
+
+_CALIBRATION_CHUNK = 1000
+_PREDICTION_CHUNK = 256
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Images to learn from, and the randomness that belongs to them. No label: there is no field for one."""
+
+    images: Tensor
+    """Values in [0, 1], (B, C, H, W)."""
+    index: Tensor
+    """Position of each image in the data set, (B,)."""
+    generator: torch.Generator
+    """For every draw made on this batch; on the images' device."""
+
+
+class Loader:
+    """Hands out the images of one data set."""
+
+    def __init__(self, images: Bytes, *, batch_size: int, seed: int, device: torch.device) -> None:
+        self.images = images
+        self.batch_size = batch_size
+        self.seed = seed
+        self.device = device
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def batches(self) -> int:
+        """Large batches in an epoch; they are of nearly equal size, so none is left over."""
+        return max(1, round(len(self.images) / self.batch_size))
+
+    def shuffled(self, epoch: int, start: int = 0) -> Iterator[Batch]:
+        """The batches of one epoch, from number `start` on."""
+        order = torch.randperm(len(self.images), generator=self._generator(torch.device("cpu"), epoch))
+        for number, index in enumerate(order.tensor_split(self.batches)):
+            if number >= start:
+                yield Batch(
+                    self._to_device(self.images[index.numpy()]), index, self._generator(self.device, epoch, number)
+                )
+
+    def ordered(self, chunk: int = _PREDICTION_CHUNK) -> Iterator[Tensor]:
+        """All images once, in their own order."""
+        for start in range(0, len(self.images), chunk):
+            yield self._to_device(self.images[start : start + chunk])
+
+    def calibrating(self) -> Iterator[Tensor]:
+        """All images once, in a fixed random order and in large batches: for population statistics."""
+        order = torch.randperm(len(self.images), generator=self._generator(torch.device("cpu"), -1)).numpy()
+        for index in np.array_split(order, max(1, round(len(order) / _CALIBRATION_CHUNK))):
+            yield self._to_device(self.images[np.sort(index)])
+
+    def _to_device(self, images: Bytes) -> Tensor:
+        # (B, H, W, C) bytes seen as (B, C, H, W) are channels_last already.
+        pixels = torch.from_numpy(np.ascontiguousarray(images)).permute(0, 3, 1, 2)
+        return pixels.to(self.device, non_blocking=True).float().div_(255)
+
+    def _generator(self, device: torch.device, *place: int) -> torch.Generator:
+        state = np.random.SeedSequence([self.seed, *(number + 1 for number in place)]).generate_state(1, np.uint64)
+        return torch.Generator(device).manual_seed(int(state[0] >> np.uint64(1)))

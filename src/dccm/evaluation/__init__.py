@@ -1,0 +1,1 @@
+"""Scores against true labels, which only evaluation ever sees."""

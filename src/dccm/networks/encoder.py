@@ -1,0 +1,163 @@
+"""The three encoders of the paper's supplement, for any image from 8 pixels up and any number of channels."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from dccm.errors import require
+
+ShallowMap = Literal["pooled", "unpooled"]
+Initialisation = Literal["torch", "identity"]
+
+SMALLEST_SIDE = 8
+_SMALLEST_UNPADDED = 20
+"""Below this side, convolutions without padding leave nothing of the image."""
+
+
+class ImageShape(NamedTuple):
+    """Shape of one image."""
+
+    channels: int
+    height: int
+    width: int
+
+
+class EncoderOutput(NamedTuple):
+    """What the encoder says of a batch; each layer that something is computed from has its name."""
+
+    feature_map: Tensor
+    """Shallow map S, (B, C, H, W)."""
+    conv: Tensor
+    """Last convolution, (B, 256, H, W): the probe's "Conv"."""
+    feature: Tensor
+    """Deep feature D of the first linear layer, (B, D): the probe's "Y"."""
+    logits: Tensor
+    """Outputs of the last linear layer, before their batch norm if there is one, (B, K)."""
+    prediction: Tensor
+    """Prediction feature z (Eq. (1)): not negative, sums to 1, (B, K)."""
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """One column of Table 4 of the supplement."""
+
+    side: int
+    """Side of the images that it was made for."""
+    shallow: tuple[tuple[str, int, int], ...]
+    """Layers up to and with S: ("conv", kernel, channels) or ("pool", kernel, 0)."""
+    deep: tuple[tuple[str, int, int], ...]
+    """Layers behind S."""
+    hidden: int
+    """Size of the deep feature D."""
+
+
+_LARGE_SHALLOW = (("conv", 5, 64), ("conv", 5, 64), ("pool", 4, 0), ("conv", 3, 128))
+_LARGE_DEEP = (("conv", 3, 128), ("pool", 4, 0), ("conv", 1, 256))
+ARCHITECTURES = (
+    Architecture(
+        32,
+        shallow=(("conv", 3, 64), ("conv", 3, 64), ("pool", 2, 0)),
+        deep=(("conv", 3, 128), ("pool", 2, 0), ("conv", 3, 256)),
+        hidden=64,
+    ),
+    Architecture(64, shallow=_LARGE_SHALLOW, deep=_LARGE_DEEP, hidden=256),
+    Architecture(96, shallow=_LARGE_SHALLOW, deep=_LARGE_DEEP, hidden=64),
+)
+
+
+def nearest_architecture(shape: ImageShape) -> Architecture:
+    """The column of Table 4 whose image side is nearest to the shorter side of these images."""
+    side = min(shape.height, shape.width)
+    require(
+        side >= SMALLEST_SIDE,
+        f"images must be at least {SMALLEST_SIDE} pixels on each side, got {shape.height} x {shape.width}. "
+        "Enlarge them, for example with --image-size 32.",
+    )
+    return min(ARCHITECTURES, key=lambda architecture: abs(architecture.side - side))
+
+
+class Encoder(nn.Module):
+    """Images -> shallow map S, deep feature D and prediction feature z.
+
+    Args:
+        shape: Shape of the images.
+        n_clusters: Length of the prediction feature.
+        shallow_map: Take S of the 32-pixel network behind the pooling that follows it, or before; the other two
+            networks have no pooling there.
+        logit_norm: Batch norm on the outputs of the last linear layer, which balances the clusters.
+        initialisation: PyTorch's own start, or linear layers like the identity and Kaiming-normal convolutions.
+    """
+
+    def __init__(
+        self,
+        shape: ImageShape,
+        n_clusters: int,
+        *,
+        shallow_map: ShallowMap = "pooled",
+        logit_norm: bool = False,
+        initialisation: Initialisation = "torch",
+    ) -> None:
+        super().__init__()
+        self.architecture = nearest_architecture(shape)
+        padded = min(shape.height, shape.width) < _SMALLEST_UNPADDED
+        shallow, deep = self.architecture.shallow, self.architecture.deep
+        if shallow_map == "unpooled" and shallow[-1][0] == "pool":
+            shallow, deep = shallow[:-1], (shallow[-1], *deep)
+        self.shallow, self.map_channels = _layers(shallow, shape.channels, padded)
+        self.deep, channels = _layers(deep, self.map_channels, padded)
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.hidden = nn.Sequential(
+            OrderedDict(
+                linear=nn.Linear(channels, self.architecture.hidden),
+                norm=nn.BatchNorm1d(self.architecture.hidden),
+                relu=nn.ReLU(),
+            )
+        )
+        self.output = nn.Linear(self.architecture.hidden, n_clusters)
+        self.output_norm: nn.Module = nn.BatchNorm1d(n_clusters) if logit_norm else nn.Identity()
+        if initialisation == "identity":
+            self.apply(_start_like_identity)
+
+    @property
+    def feature_size(self) -> int:
+        """Length of the deep feature D."""
+        return self.architecture.hidden
+
+    def forward(self, images: Tensor) -> EncoderOutput:
+        """Encode images in [0, 1], (B, C, H, W)."""
+        feature_map = self.shallow(images)
+        conv = self.deep(feature_map)
+        feature = self.hidden(self.pool(conv).flatten(1))
+        logits = self.output(feature)
+        return EncoderOutput(feature_map, conv, feature, logits, torch.softmax(self.output_norm(logits), dim=1))
+
+
+def _layers(layers: tuple[tuple[str, int, int], ...], channels: int, padded: bool) -> tuple[nn.Sequential, int]:
+    """The named layers, and how many channels come out; convolution = convolution + batch norm + ReLU."""
+    modules: OrderedDict[str, nn.Module] = OrderedDict()
+    for number, (kind, kernel, wanted) in enumerate(layers):
+        if kind == "pool":
+            modules[f"pool{number}"] = nn.MaxPool2d(kernel)
+            continue
+        padding = kernel // 2 if padded else 0
+        modules[f"conv{number}"] = nn.Sequential(
+            OrderedDict(
+                # Batch norm removes any bias of the convolution before it.
+                conv=nn.Conv2d(channels, wanted, kernel, padding=padding, bias=False),
+                norm=nn.BatchNorm2d(wanted),
+                relu=nn.ReLU(inplace=True),
+            )
+        )
+        channels = wanted
+    return nn.Sequential(modules), channels
+
+
+def _start_like_identity(module: nn.Module) -> None:
+    if isinstance(module, nn.Linear):
+        nn.init.eye_(module.weight)
+        nn.init.zeros_(module.bias)
+    if isinstance(module, nn.Conv2d):
+        nn.init.kaiming_normal_(module.weight, nonlinearity="relu")

@@ -1,0 +1,1 @@
+"""Presets of each method: `<method>.toml`, one table for each data set."""

@@ -1,0 +1,105 @@
+"""Progress of a run: a bar on a terminal, plain lines in a log file."""
+
+import sys
+import time
+from types import TracebackType
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+from rich.progress import Progress as Bar
+
+from dccm.training import Progress
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+class Display:
+    """Shows the progress of training on standard error; as a context manager it leaves the terminal tidy.
+
+    Args:
+        quiet: Show nothing but warnings of a collapse.
+        stream: Where to show it.
+    """
+
+    def __init__(self, quiet: bool = False, stream: TextIO | None = None) -> None:
+        self.stream = stream or sys.stderr
+        self.quiet = quiet
+        self.warned: set[str] = set()
+        self.last_line = float("-inf")
+        self.bar: Bar | None = None
+        if self.stream.isatty() and not quiet:
+            console = Console(file=self.stream)
+            text = TextColumn("{task.description}")
+            self.bar = Bar(
+                text, BarColumn(bar_width=20), TaskProgressColumn(), TextColumn("{task.fields[state]}"), console=console
+            )
+            self.task = self.bar.add_task("starting", total=1.0, state="")
+
+    def __enter__(self) -> "Display":
+        if self.bar is not None:
+            self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def reading(self, done: int, total: int) -> None:
+        """Files read so far."""
+        if self.bar is not None:
+            self.bar.update(self.task, description="reading images", completed=done / total, state=f"{done}/{total}")
+        elif done == total or self._time_for_a_line():
+            self.say(f"reading images {done}/{total}")
+
+    def training(self, progress: Progress) -> None:
+        """A large batch is done."""
+        title = f"epoch {progress.epoch}/{progress.epochs}"
+        if self.bar is not None:
+            self.bar.update(self.task, description=title, completed=progress.done, state=describe(progress))
+        elif self._time_for_a_line() or progress.done >= 1:
+            self.say(f"{title}  {progress.done:4.0%}  {describe(progress)}")
+        if progress.record is not None:
+            for warning in progress.record.get("warnings", []):
+                self.warn(warning, progress.epoch)
+
+    def warn(self, warning: str, epoch: int) -> None:
+        """Say what looks wrong, once for each kind of trouble."""
+        kind = "".join(letter for letter in warning if not letter.isdigit())
+        if kind not in self.warned:
+            self.warned.add(kind)
+            self._print(f"Warning (epoch {epoch}): {warning}")
+
+    def say(self, text: str) -> None:
+        """A line above the bar, or in the log."""
+        if not self.quiet:
+            self._print(text)
+
+    def _print(self, text: str) -> None:
+        if self.bar is not None:
+            self.bar.console.print(text, markup=False, highlight=False)
+        else:
+            print(text, file=self.stream, flush=True)
+
+    def _time_for_a_line(self) -> bool:
+        now = time.monotonic()
+        if now - self.last_line < _SECONDS_BETWEEN_LINES:
+            return False
+        self.last_line = now
+        return True
+
+
+def describe(progress: Progress) -> str:
+    """Rate, time left, losses and the state of the clusters, in one line."""
+    means = progress.means
+    minutes, seconds = divmod(round(progress.seconds_left), 60)
+    parts = [f"{progress.images_per_second:.0f} images/s", f"{minutes}:{seconds:02d} left"]
+    parts += [f"{name} {means[name]:.3f}" for name in ("loss", "graph", "label", "information") if name in means]
+    if "confident_share" in means:
+        parts += [f"confident {means['confident_share']:.0%}", f"linked {means['linked_share']:.0%}"]
+    if progress.record and "cluster_sizes" in progress.record:
+        sizes = progress.record["cluster_sizes"]
+        parts.append(f"clusters used {len(sizes) - progress.record['dead_clusters']}/{len(sizes)}")
+    return "  ".join(parts)

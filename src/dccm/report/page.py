@@ -1,0 +1,398 @@
+"""Read a run directory and write what is in it as one self-contained HTML file."""
+
+import base64
+import csv
+import errno
+import io
+import json
+import math
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jinja2
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+from PIL import Image
+
+from dccm.errors import UserError, require
+from dccm.report import plots
+
+_SKIPPED_SHOWN = 50
+_COLLAPSE_CURVES = {
+    "confident_share": "confident images",
+    "linked_share": "linked pairs",
+    "entropy": "entropy of cluster sizes",
+}
+_NOT_A_LOSS = {"epoch", "passes", "cluster_sizes", "dead_clusters", "warnings", *_COLLAPSE_CURVES}
+_SCORE_NAMES = {"acc": "Accuracy", "nmi": "NMI", "ari": "ARI"}
+_SHOWN_ELSEWHERE = {"scores", "baseline", "warnings", "cost", "versions"}
+_MANY_THUMBNAILS = 1500
+"""From here on thumbnails are made smaller, so that the page stays at a few megabytes."""
+
+Record = dict[str, Any]
+
+
+class Assignments(NamedTuple):
+    """One entry per image, in the order of assignments.csv."""
+
+    paths: list[str]
+    clusters: NDArray[np.int64]
+    confidences: NDArray[np.float64]
+    """From 0 to 1; not a number where a method gives none."""
+
+
+class Thumbnails(NamedTuple):
+    """Small copies of the most confident images."""
+
+    images: NDArray[np.uint8]
+    """(M, H, W, C)"""
+    row: NDArray[np.int64]
+    """Row of each in assignments.csv, (M,)."""
+
+
+class Skipped(NamedTuple):
+    """A file that could not be clustered."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """All that the report needs of a run directory."""
+
+    result: Record
+    history: list[Record]
+    assignments: Assignments
+    thumbnails: Thumbnails
+    skipped: list[Skipped]
+
+
+class Thumbnail(NamedTuple):
+    """An image on a contact sheet."""
+
+    uri: str
+    path: str
+    confidence: float
+
+
+class Card(NamedTuple):
+    """What the page says about one cluster."""
+
+    number: int
+    size: int
+    share: float
+    mean_confidence: float
+    thumbnails: list[Thumbnail]
+
+
+def write_report(run: Path) -> Path:
+    """Write `report.html` into a run directory.
+
+    Args:
+        run: Directory that `dccm cluster` wrote; nothing outside of it is read.
+
+    Returns:
+        Path of the page; it needs no other file.
+    """
+    path = run / "report.html"
+    _write(path, render(gather(run)))
+    return path
+
+
+def gather(run: Path) -> RunFiles:
+    """Read and check the files of a run directory; a missing or broken one is named in one sentence."""
+    require(run.is_dir(), f'There is no run directory {run}; "dccm cluster" writes one.')
+    result = _read_result(run / "result.json")
+    assignments = _read_assignments(run / "assignments.csv", result)
+    return RunFiles(
+        result=result,
+        history=_read_history(run / "history.jsonl"),
+        assignments=assignments,
+        thumbnails=_read_thumbnails(run / "thumbnails.npz", len(assignments.paths)),
+        skipped=_read_skipped(run / "skipped.csv"),
+    )
+
+
+def render(run: RunFiles) -> str:
+    """The page as text."""
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"number": _number_text, "decimal": _decimal_text, "percent": _percent_text}
+    template = environment.from_string(files("dccm.report").joinpath("report.html.jinja").read_text("utf-8"))
+    return template.render(
+        result=run.result,
+        duration=_duration_text(_number((run.result.get("cost") or {}).get("seconds"))),
+        scores=_score_table(run.result),
+        warnings=_warnings(run),
+        cards=_cards(run),
+        charts=_charts(run),
+        pixelated=max(run.thumbnails.images.shape[1:3]) <= 32,
+        skipped=run.skipped,
+        skipped_shown=_SKIPPED_SHOWN,
+        settings=_settings(run.result),
+        versions=run.result.get("versions") or {},
+    )
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turn whatever goes wrong while a file is read into one sentence that names it."""
+    require(path.is_file(), f'There is no {path.name} in {path.parent}; "dccm cluster" writes a run directory.')
+    try:
+        yield
+    except UserError:
+        raise
+    except (OSError, ValueError, TypeError, KeyError, EOFError, csv.Error, zipfile.BadZipFile) as error:
+        reason = f"{error}".replace("\n", " ") or type(error).__name__
+        raise _broken(path, reason) from error
+
+
+def _broken(path: Path, reason: str) -> UserError:
+    return UserError(f'{path} is broken ({reason}); write the run directory anew with "dccm cluster".')
+
+
+def _check(condition: bool, path: Path, reason: str) -> None:
+    if not condition:
+        raise _broken(path, reason)
+
+
+def _read_result(path: Path) -> Record:
+    with _reading(path):
+        result: Record = json.loads(path.read_text("utf-8"))
+        _check(isinstance(result, dict), path, "not a JSON object")
+        for name in ("n_images", "n_clusters"):
+            value = result.get(name)
+            _check(
+                isinstance(value, int) and value >= 1, path, f"{name} must be a whole number from 1 up, got {value!r}"
+            )
+        for name in ("scores", "baseline", "cost", "versions"):
+            _check(isinstance(result.get(name) or {}, dict), path, f"{name} must be an object")
+        _check(isinstance(result.get("warnings") or [], list), path, "warnings must be a list")
+        return dict.fromkeys(("method", "preset", "dataset", "seed")) | result
+
+
+def _read_history(path: Path) -> list[Record]:
+    with _reading(path):
+        records = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line.strip()]
+        for number, record in enumerate(records, start=1):
+            sound = isinstance(record, dict) and math.isfinite(_number(record.get("epoch")))
+            _check(sound, path, f"record {number} has no epoch")
+        return records
+
+
+def _read_assignments(path: Path, result: Record) -> Assignments:
+    with _reading(path):
+        rows = _csv_rows(path, ["path", "cluster", "confidence"])
+        clusters = np.array([int(row["cluster"]) for row in rows], dtype=np.int64)
+        confidences = np.array([float(row["confidence"] or "nan") for row in rows], dtype=np.float64)
+        expected, count = result["n_images"], result["n_clusters"]
+        _check(len(rows) == expected, path, f"{len(rows)} images, but result.json counts {expected}")
+        inside = bool(((clusters >= 0) & (clusters < count)).all())
+        _check(inside, path, f"a cluster number outside 0 to {count - 1}")
+        return Assignments([row["path"] for row in rows], clusters, confidences.clip(0, 1))
+
+
+def _read_thumbnails(path: Path, n_images: int) -> Thumbnails:
+    with _reading(path), np.load(path, allow_pickle=False) as arrays:
+        images, row = arrays["images"], arrays["row"]
+        shaped = images.dtype == np.uint8 and images.ndim == 4 and 0 not in images.shape[1:]
+        _check(shaped, path, f"images must be uint8 (M, H, W, C), got {images.dtype} {images.shape}")
+        fitting = row.shape == images.shape[:1] and row.dtype.kind in "iu"
+        _check(fitting, path, "row must give one whole number for each image")
+        _check(bool(((row >= 0) & (row < n_images)).all()), path, "a row that assignments.csv does not have")
+        return Thumbnails(images, row.astype(np.int64))
+
+
+def _read_skipped(path: Path) -> list[Skipped]:
+    if not path.exists():
+        return []
+    with _reading(path):
+        return [Skipped(row["path"], row["reason"]) for row in _csv_rows(path, ["path", "reason"])]
+
+
+def _csv_rows(path: Path, header: list[str]) -> list[dict[str, str]]:
+    # File names need not be valid UTF-8, and "replace" still shows the rest of the name.
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        reader = csv.DictReader(file, strict=True)
+        _check(reader.fieldnames == header, path, f"its first line is not {','.join(header)}")
+        rows = list(reader)
+    whole = all(None not in row and None not in row.values() for row in rows)
+    _check(whole, path, f"a line without exactly {len(header)} values")
+    return rows
+
+
+def _cards(run: RunFiles) -> list[Card]:
+    """One card per cluster, the largest first; empty clusters have one too."""
+    _, clusters, confidences = run.assignments
+    sheets = _contact_sheets(run)
+    cards = []
+    for number, size in enumerate(_sizes(run)):
+        known = confidences[(clusters == number) & np.isfinite(confidences)]
+        mean = float(known.mean()) if len(known) else math.nan
+        cards.append(Card(number, size, size / len(clusters), mean, sheets.get(number, [])))
+    return sorted(cards, key=lambda card: -card.size)
+
+
+def _sizes(run: RunFiles) -> list[int]:
+    return [int(size) for size in np.bincount(run.assignments.clusters, minlength=run.result["n_clusters"])]
+
+
+def _contact_sheets(run: RunFiles) -> dict[int, list[Thumbnail]]:
+    """The thumbnails of each cluster, most confident first."""
+    paths, clusters, confidences = run.assignments
+    images, rows = run.thumbnails
+    sheets: dict[int, list[Thumbnail]] = {}
+    for i in np.argsort(-confidences[rows], kind="stable"):
+        row = rows[i]
+        uri = image_uri(images[i], many=len(images) > _MANY_THUMBNAILS)
+        sheets.setdefault(int(clusters[row]), []).append(Thumbnail(uri, paths[row], float(confidences[row])))
+    return sheets
+
+
+def image_uri(pixels: NDArray[np.uint8], *, many: bool = False) -> str:
+    """An image as a data URI: PNG if it is tiny, else JPEG; large ones are shrunk.
+
+    Args:
+        pixels: (H, W, C); of many channels the first three are shown, of two the first.
+        many: Whether the page holds so many that each has to be smaller.
+    """
+    shown = pixels[:, :, :3] if pixels.shape[2] >= 3 else pixels[:, :, 0]
+    image = Image.fromarray(np.ascontiguousarray(shown))
+    largest, lossless = (48, 16) if many else (96, 32)
+    image.thumbnail((largest, largest))
+    content = io.BytesIO()
+    kind = "png" if max(image.size) <= lossless else "jpeg"
+    image.save(content, kind, quality=85, optimize=True)
+    return f"data:image/{kind};base64,{base64.b64encode(content.getvalue()).decode('ascii')}"
+
+
+def _charts(run: RunFiles) -> dict[str, Markup | str]:
+    epochs = [_number(record["epoch"]) for record in run.history]
+    collapse = {
+        label: [_number(record.get(name)) for record in run.history] for name, label in _COLLAPSE_CURVES.items()
+    }
+    return {
+        "sizes": plots.bar_chart(_sizes(run), title="Cluster sizes"),
+        "loss": plots.line_chart(_loss_terms(run.history), epochs, title="Loss", y_label="Loss"),
+        "collapse": plots.line_chart(
+            collapse, epochs, title="Signs of collapse", y_label="Share (0 to 1)", at_least=(0, 1)
+        ),
+        "dead": _dead_clusters_text(run.history),
+        "confidence": plots.histogram(run.assignments.confidences.tolist(), title="Confidence of the images"),
+    }
+
+
+def _loss_terms(history: list[Record]) -> dict[str, list[float]]:
+    """Every number in the history that is not known to be something else, by name."""
+    names = dict.fromkeys(name for record in history for name in record if name not in _NOT_A_LOSS)
+    terms = {name: [_number(record.get(name)) for record in history] for name in names}
+    return {name: values for name, values in terms.items() if any(map(math.isfinite, values))}
+
+
+def _dead_clusters_text(history: list[Record]) -> str:
+    dead = {record["epoch"]: _number(record.get("dead_clusters")) for record in history}
+    dead = {epoch: count for epoch, count in dead.items() if math.isfinite(count)}
+    if not dead:
+        return ""
+    if not any(dead.values()):
+        return "In no epoch was a cluster without images."
+    worst, last = max(dead, key=lambda epoch: dead[epoch]), max(dead)
+    return f"Clusters without images: {dead[last]:g} in the last epoch, at most {dead[worst]:g} (epoch {worst:g})."
+
+
+def _warnings(run: RunFiles) -> list[str]:
+    """Those of the whole run and of its last epoch; earlier ones no longer hold."""
+    last = run.history[-1].get("warnings") if run.history else None
+    return list(dict.fromkeys([*(run.result.get("warnings") or []), *(last or [])]))
+
+
+def _score_table(result: Record) -> dict[str, Any] | None:
+    """Names of the scores and a row of values for the run and for the baseline; none without true labels."""
+    ours, baseline = result.get("scores") or {}, result.get("baseline") or {}
+    theirs = baseline.get("scores") or {}
+    names = list(ours | theirs)
+    if not names:
+        return None
+    rows = [(f"{result.get('method') or 'This run'} (this run)", ours)] if ours else []
+    rows += [(baseline.get("name") or "Baseline", theirs)] if theirs else []
+    return {
+        "names": [_SCORE_NAMES.get(name, name.replace("_", " ").capitalize()) for name in names],
+        "rows": [(label, [_number(scores.get(name)) for name in names]) for label, scores in rows],
+    }
+
+
+def _settings(result: Mapping[str, Any]) -> dict[str, str]:
+    """Everything in result.json that has no place of its own on the page, nested names joined by a dot."""
+    cost = result.get("cost") or {}
+    settings = {
+        name: text
+        for key, value in result.items()
+        if key not in _SHOWN_ELSEWHERE
+        for name, text in _flat(key, value).items()
+    }
+    return settings | {
+        "gradient passes over the images": _number_text(cost.get("passes")),
+        "peak memory (MB)": _number_text(cost.get("peak_memory_mb")),
+    }
+
+
+def _flat(name: str, value: object) -> dict[str, str]:
+    if isinstance(value, dict):
+        return {key: text for inner, part in value.items() for key, text in _flat(f"{name}.{inner}", part).items()}
+    return {name: "–" if value is None else value if isinstance(value, str) else json.dumps(value)}
+
+
+def _number(value: object) -> float:
+    """The value as a float; not a number when it is anything else."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+
+
+def _number_text(value: object) -> str:
+    number = _number(value)
+    if not math.isfinite(number):
+        return "–"
+    return f"{number:,.0f}" if number == int(number) or abs(number) >= 1000 else f"{number:,.1f}"
+
+
+def _decimal_text(value: float, digits: int = 3) -> str:
+    return f"{value:.{digits}f}" if math.isfinite(value) else "–"
+
+
+def _percent_text(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _duration_text(seconds: float) -> str:
+    if not math.isfinite(seconds):
+        return "–"
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def _write(path: Path, page: str) -> None:
+    """Write the page under another name, then give it its own: a reader never sees half of it."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(page.encode("utf-8", errors="replace"))
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise UserError(
+                f'No room on disk to write {path}; free some space, then run "dccm report" again.'
+            ) from error
+        raise UserError(f"Cannot write {path} ({error.strerror}); make the run directory writable.") from error

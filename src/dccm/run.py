@@ -1,0 +1,213 @@
+"""One configuration and one set of images -> one finished run; the only place where all parts meet."""
+
+import resource
+import sys
+import time
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from dccm import results
+from dccm.checkpoint import CheckpointFolder, TensorFile, write_atomically
+from dccm.config import Settings, to_toml
+from dccm.data.images import ImageSet
+from dccm.data.loader import Bytes
+from dccm.errors import UserError, require
+from dccm.evaluation.metrics import scores
+from dccm.machine import keep_memory
+from dccm.methods.base import calibrate
+from dccm.model import Model, RunConfig
+from dccm.networks.encoder import ImageShape
+from dccm.results import RunResult
+from dccm.training import Progress, Record, train
+
+MAY_DIFFER = frozenset({"device", "epochs", "budget_minutes", "budget_passes", "checkpoint_minutes"})
+"""Settings that a resumed run may change: where it computes and for how long."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A trained model and how it got there."""
+
+    model: Model
+    history: list[Record]
+    seconds: float
+
+
+def fit(
+    images: Bytes,
+    config: RunConfig,
+    *,
+    checkpoints: CheckpointFolder | None = None,
+    resume: TensorFile | None = None,
+    report: Callable[[Progress], None] | None = None,
+) -> Fitted:
+    """Train a model on images; no label can be passed."""
+    clusters, count = config.data.n_clusters, len(images)
+    require(
+        clusters <= count,
+        f"n_clusters must not exceed the number of images, {count}, got {clusters}. "
+        "Ask for fewer clusters or bring more images.",
+    )
+    keep_memory()
+    height, width, channels = images.shape[1:]
+    model = Model.untrained(ImageShape(channels, height, width), config)
+    fewest = model.method.fewest_images
+    require(
+        count >= fewest,
+        f"mini_batch must not exceed the number of images, {count}, got {fewest}. "
+        f"Bring more images, or lower it, for example --set mini_batch={max(2, count // 4)}.",
+    )
+    started = time.monotonic()
+    loader = model.loader(images)
+    history = train(model.method, loader, config.training, checkpoints=checkpoints, resume=resume, report=report)
+    calibrate(model.method, loader)
+    return Fitted(model, history, time.monotonic() - started)
+
+
+def run(
+    found: ImageSet,
+    config: RunConfig,
+    output: Path,
+    *,
+    resume: bool = False,
+    baseline: Callable[[ImageSet, RunConfig], dict[str, Any]] | None = None,
+    report: Callable[[Progress], None] | None = None,
+    say: Callable[[str], None] = print,
+) -> RunResult:
+    """Cluster images and fill a run directory.
+
+    Args:
+        found: The images; their labels, if there are any, are read after training, for the scores.
+        config: All settings.
+        output: The run directory.
+        resume: Go on from the newest sound checkpoint in it.
+        baseline: A simple method to compare with, when there are labels.
+        report: Called after each large batch.
+        say: Called with a sentence that the user should read.
+    """
+    description = describe(found.images, config)
+    prepare(output, description, resume)
+    checkpoints = CheckpointFolder(output / "checkpoints")
+    checkpoint, problems = checkpoints.newest() if resume else (None, [])
+    for problem in problems:
+        say(problem)
+    if resume and checkpoint is None:
+        say("No sound checkpoint was found; the run starts from the beginning.")
+    write_atomically(output / "config.toml", description)
+    results.write_skipped(output, found.skipped)
+    history: list[Record] = list(checkpoint.document["history"]) if checkpoint else []
+
+    def keep(progress: Progress) -> None:
+        if progress.record is not None:
+            history.append(progress.record)
+            results.write_history(output, history)
+        if report is not None:
+            report(progress)
+
+    fitted = fit(found.images, config, checkpoints=checkpoints, resume=checkpoint, report=keep)
+    return _write(found, config, fitted, output, baseline)
+
+
+def _write(
+    found: ImageSet,
+    config: RunConfig,
+    fitted: Fitted,
+    output: Path,
+    baseline: Callable[[ImageSet, RunConfig], dict[str, Any]] | None,
+) -> RunResult:
+    """Fill the run directory of a trained model; labels are looked at here for the first time."""
+    probabilities = fitted.model.predict_proba(found.images)
+    fitted.model.save(output / "model")
+    results.write_history(output, fitted.history)
+    results.write_assignments(output, found.names, probabilities)
+    results.write_embedding(output, found.names, fitted.model.transform(found.images))
+    results.write_thumbnails(output, found, probabilities)
+    last = fitted.history[-1] if fitted.history else {}
+    labels = found.labels
+    result = RunResult(
+        method=config.method,
+        preset=config.preset,
+        dataset=config.dataset or None,
+        n_images=len(found.images),
+        n_clusters=config.data.n_clusters,
+        seed=config.training.seed,
+        settings=config.settings(),
+        scores=None if labels is None else scores(labels, probabilities.argmax(axis=1)),
+        baseline=baseline(found, config) if baseline is not None and labels is not None else None,
+        cost={"seconds": fitted.seconds, "passes": last.get("passes", 0.0), "peak_memory_mb": peak_memory()},
+        warnings=last.get("warnings", []),
+    )
+    results.write_result(output, result)
+    return result
+
+
+def describe(images: Bytes, config: RunConfig) -> str:
+    """The text of `config.toml`: all settings, and a checksum of the images they are for."""
+    head = {
+        "method": f'"{config.method}"',
+        "preset": f'"{config.preset}"',
+        "dataset": f'"{config.dataset}"',
+        "images": str(len(images)),
+        "checksum": f'"{_checksum(images)}"',
+    }
+    lines = [f"{name} = {value}" for name, value in head.items()]
+    return "\n".join(["[run]", *lines, "", "[settings]", to_toml(config.sections)])
+
+
+def stored_settings(output: Path) -> tuple[dict[str, Any], Settings]:
+    """The `[run]` and `[settings]` tables of a run directory's `config.toml`."""
+    path = output / "config.toml"
+    require(path.is_file(), f"There is no run in {output} to resume: config.toml is missing. Leave out --resume.")
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        return dict(content["run"]), dict(content["settings"])
+    except (tomllib.TOMLDecodeError, KeyError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is damaged ({error}). Begin anew in another output folder.") from error
+
+
+def prepare(output: Path, description: str, resume: bool) -> None:
+    """Make the run directory, or refuse one that something else is in."""
+    if resume:
+        _require_same(output, tomllib.loads(description))
+        return
+    if output.exists():
+        require(output.is_dir(), f"output must be a folder, and {output} is a file. Choose another with -o.")
+        holds = "a run already" if (output / "config.toml").exists() else "other files"
+        require(
+            not any(output.iterdir()),
+            f"The output folder {output} holds {holds}, and nothing is overwritten. "
+            "Choose another with -o, or go on with that run by --resume.",
+        )
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"Cannot make the output folder {output}: {error.strerror}. Choose another with -o.") from error
+
+
+def _require_same(output: Path, wanted: dict[str, Any]) -> None:
+    """A resumed run has the settings and images that it was begun with."""
+    head, settings = stored_settings(output)
+    for stored, new in ((head, wanted["run"]), (settings, wanted["settings"])):
+        for name in sorted((set(stored) | set(new)) - MAY_DIFFER):
+            require(
+                stored.get(name) == new.get(name),
+                f"The run in {output} was begun with {name} = {stored.get(name)}, now it is {new.get(name)}. "
+                "Resume with the same images and settings, or choose another output folder.",
+            )
+
+
+def _checksum(images: Bytes) -> str:
+    value = 0
+    for start in range(0, len(images), 1000):
+        value = crc32(images[start : start + 1000].tobytes(), value)
+    return f"{value:08x}"
+
+
+def peak_memory() -> float:
+    """Largest resident memory of this process so far, in MB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1024 * 1024 if sys.platform == "darwin" else 1024)
