@@ -81,6 +81,8 @@ class Progress:
     batches: int
     done: float
     """Share of the whole run, 0 to 1."""
+    passes: float
+    """Gradient passes over the images so far."""
     images_per_second: float
     seconds_left: float
     means: Mapping[str, float]
@@ -156,11 +158,17 @@ class _Run:
                 complete = position.batch == self.loader.batches or over
                 record = self.close_epoch() if complete else None
                 if report is not None:
-                    report(self.progress(record))
+                    self.show(report, record)
                 if over:
                     break
         self.take_snapshot()
         self.write_snapshot()
+
+    def show(self, report: Callable[[Progress], None], record: Record | None) -> None:
+        """Report progress; the clock counts training, not the time that others spend on showing it."""
+        before = time.monotonic()
+        report(self.progress(record))
+        self.started += time.monotonic() - before
 
     def learn_from(self, batch: Batch) -> None:
         """All updates of one large batch; values are read only at its end, so that nothing waits for them before."""
@@ -170,7 +178,7 @@ class _Run:
         updates, watched = 0, None
         for update in self.learner.updates(batch):
             update.optimizer.zero_grad(set_to_none=True)
-            update.loss.backward()  # type: ignore[no-untyped-call]
+            update.loss.backward()
             update.optimizer.step()
             for name, value in ({"loss": update.loss} | dict(update.terms)).items():
                 sums[name] = sums.get(name, 0) + value.detach()
@@ -258,6 +266,7 @@ class _Run:
             batch=batches if record else position.batch,
             batches=batches,
             done=min(1.0, done),
+            passes=position.images / len(self.loader),
             images_per_second=(position.images - self.images_before) / max(seconds, 1e-9),
             seconds_left=max(0.0, position.seconds / max(done, 1e-9) - position.seconds),
             means=record or self.means(),

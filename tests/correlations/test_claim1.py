@@ -10,14 +10,17 @@ from tests.support import one_hot, seeded
 PARTS = [0, 1, 0, 2, 1, 2, 0, 0, 1, 2, 0, 1]
 
 
-def descended(graph: Tensor, clusters: int, kind: GraphLoss, seed: int) -> tuple[Tensor, float]:
-    """Predictions and loss of a small network after going down the pseudo-graph loss alone."""
-    inputs = torch.randn(len(graph), 16, generator=seeded(seed))
+def predictions_at_the_optimum(parts: list[int], clusters: int, kind: GraphLoss, seed: int = 0) -> tuple[Tensor, float]:
+    """Drive a small network down the pseudo-graph loss alone, on inputs that are alike within a part."""
+    generator = seeded(seed)
+    centres = torch.randn(max(parts) + 1, 16, generator=generator)
+    inputs = centres[parts] + 0.5 * torch.randn(len(parts), 16, generator=generator)
+    graph = same_partition(torch.tensor(parts))
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         network = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, clusters), nn.Softmax(dim=1))
     optimizer = torch.optim.Adam(network.parameters(), lr=0.02)
-    for _ in range(400):
+    for _ in range(300):
         optimizer.zero_grad()
         pseudo_graph_loss(network(inputs), graph, kind=kind).backward()
         optimizer.step()
@@ -26,26 +29,21 @@ def descended(graph: Tensor, clusters: int, kind: GraphLoss, seed: int) -> tuple
         return prediction, pseudo_graph_loss(prediction, graph, kind=kind).item()
 
 
-def predictions_at_the_optimum(graph: Tensor, clusters: int, kind: GraphLoss) -> tuple[Tensor, float]:
-    """The start that comes lowest: the claim is about the optimum, and a single descent can end in a lesser one."""
-    return min((descended(graph, clusters, kind, seed) for seed in range(4)), key=lambda found: found[1])
-
-
 @pytest.mark.parametrize("kind", ["cross_entropy", "contrastive"])
-def test_network_at_the_optimum_predicts_one_hot_and_one_cluster_per_part(kind: GraphLoss) -> None:
-    parts = torch.tensor(PARTS)
-    prediction, loss = predictions_at_the_optimum(same_partition(parts), 3, kind)
-    assert loss < 0.005
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_network_at_the_optimum_predicts_one_hot_and_one_cluster_per_part(kind: GraphLoss, seed: int) -> None:
+    prediction, loss = predictions_at_the_optimum(PARTS, 3, kind, seed)
+    assert loss < 0.001
     assert prediction.max(dim=1).values.min() > 0.99
     clusters = prediction.argmax(dim=1)
-    assert torch.equal(same_partition(clusters), same_partition(parts))
+    assert torch.equal(same_partition(clusters), same_partition(torch.tensor(PARTS)))
 
 
 def test_network_at_the_optimum_of_a_k_partition_of_weights_predicts_its_parts() -> None:
     noisy = same_partition(torch.tensor(PARTS)) + 0.1 * torch.rand(12, 12, generator=seeded(5))
     partition = k_partition((noisy + noisy.T) / 2, 3)
     assert partition.labels.tolist() == PARTS
-    prediction, _ = predictions_at_the_optimum(same_partition(partition.labels), 3, "cross_entropy")
+    prediction, _ = predictions_at_the_optimum(partition.labels.tolist(), 3, "cross_entropy")
     assert prediction.max(dim=1).values.min() > 0.99
     assert torch.equal(same_partition(prediction.argmax(dim=1)), same_partition(partition.labels))
 
@@ -63,5 +61,5 @@ def test_prediction_that_mixes_two_clusters_is_worse_than_the_one_hot_optimum(ki
 @pytest.mark.parametrize("kind", ["cross_entropy", "contrastive"])
 def test_more_parts_than_clusters_leave_no_prediction_without_loss(kind: GraphLoss) -> None:
     # The claim needs exactly K parts: with four parts and three clusters two parts have to share one.
-    _, loss = predictions_at_the_optimum(same_partition(torch.tensor([0, 1, 2, 3])), 3, kind)
+    _, loss = predictions_at_the_optimum([0, 1, 2, 3], 3, kind)
     assert loss > 0.05

@@ -90,9 +90,7 @@ FEATURES = torch.tensor([[LN3, 9.0], [0.0, 9.0], [0.5, 9.0]])
 
 def test_partner_gives_the_map_and_anchor_gives_the_feature() -> None:
     # By the map alone: the positive pair has partner 1, score ln 3; the negative pair partner 0, score 0.
-    by_map = triplet_information_loss(
-        critic_of_first_entries(1, 0), MAPS, FEATURES, pairs([0], [1]), pairs([2], [0])
-    )
+    by_map = triplet_information_loss(critic_of_first_entries(1, 0), MAPS, FEATURES, pairs([0], [1]), pairs([2], [0]))
     assert by_map.item() == pytest.approx(math.log(4 / 3) + math.log(2), abs=1e-6)
     # By the feature alone: the positive pair has anchor 0, score ln 3; the negative pair anchor 1, score 0.
     by_feature = triplet_information_loss(

@@ -332,6 +332,13 @@ def float_images(path: Path) -> None:
     np.savez(path, images=np.zeros((1, 8, 8, 1)), row=np.array([0]))
 
 
+def damage_compressed(path: Path) -> None:
+    np.savez_compressed(path, images=np.zeros((90, 8, 8, 1), np.uint8), row=np.arange(90))
+    content = bytearray(path.read_bytes())
+    content[60:90] = b"\xff" * 30
+    path.write_bytes(content)
+
+
 def row_too_far(path: Path) -> None:
     np.savez(path, images=np.zeros((1, 8, 8, 1), np.uint8), row=np.array([1797]))
 
@@ -342,6 +349,8 @@ def row_too_far(path: Path) -> None:
         ("result.json", cut_short, "is broken"),
         ("result.json", lambda path: path.write_text("[]"), "not a JSON object"),
         ("result.json", lambda path: path.write_text('{"n_images": "many"}'), "n_images must be a whole number"),
+        ("result.json", lambda path: change_result(path.parent, baseline={"scores": [1]}), "the baseline's scores"),
+        ("result.json", lambda path: change_result(path.parent, warnings="one"), "warnings must be a list"),
         ("history.jsonl", cut_short, "is broken"),
         ("history.jsonl", lambda path: path.write_text('{"loss": 1.0}\n'), "record 1 has no epoch"),
         ("assignments.csv", drop_last_line, "1796 images, but result.json counts 1797"),
@@ -351,6 +360,7 @@ def row_too_far(path: Path) -> None:
         ("thumbnails.npz", cut_short, "is broken"),
         ("thumbnails.npz", lambda path: path.write_bytes(b""), "is broken"),
         ("thumbnails.npz", pickle_inside, "is broken"),
+        ("thumbnails.npz", damage_compressed, "is broken"),
         ("thumbnails.npz", float_images, "images must be uint8"),
         ("thumbnails.npz", row_too_far, "a row that assignments.csv does not have"),
         ("skipped.csv", lambda path: path.write_text("what\n"), "first line is not path,reason"),

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,6 +36,11 @@ _SCORE_NAMES = {"acc": "Accuracy", "nmi": "NMI", "ari": "ARI"}
 _SHOWN_ELSEWHERE = {"scores", "baseline", "warnings", "cost", "versions"}
 _MANY_THUMBNAILS = 1500
 """From here on thumbnails are made smaller, so that the page stays at a few megabytes."""
+_UNREADABLE = (
+    *(OSError, ValueError, TypeError, KeyError, EOFError, OverflowError),
+    *(csv.Error, zipfile.BadZipFile, zlib.error),
+)
+"""What the readers of JSON, CSV and npz files raise when the content is not theirs."""
 
 Record = dict[str, Any]
 
@@ -151,7 +157,7 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except UserError:
         raise
-    except (OSError, ValueError, TypeError, KeyError, EOFError, csv.Error, zipfile.BadZipFile) as error:
+    except _UNREADABLE as error:
         reason = f"{error}".replace("\n", " ") or type(error).__name__
         raise _broken(path, reason) from error
 
@@ -176,6 +182,8 @@ def _read_result(path: Path) -> Record:
             )
         for name in ("scores", "baseline", "cost", "versions"):
             _check(isinstance(result.get(name) or {}, dict), path, f"{name} must be an object")
+        theirs = (result.get("baseline") or {}).get("scores") or {}
+        _check(isinstance(theirs, dict), path, "the baseline's scores must be an object")
         _check(isinstance(result.get("warnings") or [], list), path, "warnings must be a list")
         return dict.fromkeys(("method", "preset", "dataset", "seed")) | result
 

@@ -1,0 +1,1 @@
+"""Measurements; each script says how it is run."""

@@ -1,0 +1,102 @@
+"""Curves of the presets `paper` and `released` on all of CIFAR-10, each with both learning rates.
+
+python -m benchmarks.cifar10_presets cifar10.parquet --minutes 12
+
+Alone on the machine, one after the other. Labels are used for the curves only: on 5,000 fixed images while training
+(the clock stands still meanwhile), on all 60,000 at the end. Writes benchmarks/results/cifar10_presets.json.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.datasets import read
+from dccm.data.images import ImageSet
+from dccm.evaluation.metrics import scores
+from dccm.machine import keep_memory
+from dccm.methods.base import calibrate
+from dccm.model import Model, make_config
+from dccm.networks.encoder import ImageShape
+from dccm.training import Progress, train
+
+RESULTS = Path(__file__).parent / "results" / "cifar10_presets.json"
+VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
+    "paper, lr 1e-4": ("paper", {}),
+    "paper, lr 1e-3": ("paper", {"learning_rate": 1e-3}),
+    "released, lr 1e-4": ("released", {}),
+    "released, lr 1e-3": ("released", {"learning_rate": 1e-3}),
+    "paper, lr 1e-3, no logit_norm": ("paper", {"learning_rate": 1e-3, "logit_norm": False}),
+}
+POINTS = 10
+CURVE_IMAGES = 5000
+
+
+class Curve:
+    """Scores of a model while it trains, at equal distances of the run."""
+
+    def __init__(self, model: Model, found: ImageSet) -> None:
+        chosen = np.random.default_rng(0).permutation(len(found.images))[:CURVE_IMAGES]
+        self.model, self.images, self.labels = model, found.images[chosen], found.labels[chosen]  # type: ignore[index]
+        self.points: list[dict[str, Any]] = []
+
+    def __call__(self, progress: Progress) -> None:
+        """Add a point when it is time for the next; the model's own state stays as it was."""
+        if progress.done < (len(self.points) + 1) / POINTS:
+            return
+        state = {name: value.clone() for name, value in self.model.method.state_dict().items()}
+        point = measured(self.model, self.images, self.labels)
+        self.model.method.load_state_dict(state)
+        place = {"passes": progress.passes, "linked_share": progress.means["linked_share"]}
+        self.points.append(place | point)
+        print(json.dumps(self.points[-1]), flush=True)
+
+
+def measured(model: Model, images: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
+    """Scores, confident share and clusters in use on these images, with their own population statistics."""
+    calibrate(model.method, model.loader(images))
+    probabilities = model.predict_proba(images)
+    predicted = probabilities.argmax(axis=1)
+    shares = {
+        "confident_share": float((probabilities.max(axis=1) >= 0.9).mean()),
+        "clusters": len(np.unique(predicted)),
+    }
+    return {name: value for name, value in scores(labels, predicted).items() if name in ("acc", "nmi", "ari")} | shares
+
+
+def curve_of(found: ImageSet, preset: str, overrides: dict[str, object], minutes: float) -> dict[str, Any]:
+    """Train one variant for so long, and score it on everything at the end."""
+    settings = overrides | {"critic_positions": 16, "budget_minutes": minutes}
+    config = make_config("dccm", preset, "cifar10", settings)
+    height, width, channels = found.images.shape[1:]
+    model = Model.untrained(ImageShape(channels, height, width), config)
+    curve = Curve(model, found)
+    history = train(model.method, model.loader(found.images), config.training, report=curve)
+    final = {"passes": history[-1]["passes"]} | measured(model, found.images, found.labels)  # type: ignore[arg-type]
+    return {"settings": settings, "curve": curve.points, "final": final, "last epoch": history[-1]}
+
+
+def main() -> None:
+    """Run all variants and write what they gave."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source")
+    parser.add_argument("--minutes", type=float, default=12)
+    parser.add_argument("--only", nargs="+", default=list(VARIANTS), choices=list(VARIANTS))
+    arguments = parser.parse_args()
+    keep_memory()
+    found = read(arguments.source)
+    table = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in arguments.only:
+        print(name, torch.get_num_threads(), "threads", flush=True)
+        preset, overrides = VARIANTS[name]
+        table[name] = curve_of(found, preset, overrides, arguments.minutes)
+        print(json.dumps(table[name]["final"]), flush=True)
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(table, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
