@@ -1,9 +1,9 @@
 """Curves of the presets `paper` and `released` on all of CIFAR-10, each with both learning rates.
 
-python -m benchmarks.cifar10_presets cifar10.parquet --minutes 12
+python -m benchmarks.cifar10_presets cifar10.parquet "paper, lr 1e-3" --budget minutes:12
 
-Alone on the machine, one after the other. Labels are used for the curves only: on 5,000 fixed images while training
-(the clock stands still meanwhile), on all 60,000 at the end. Writes benchmarks/results/cifar10_presets.json.
+Labels are used for the curves only: on 5,000 fixed images while training (the clock stands still meanwhile), on all
+60,000 at the end. Writes one file for each variant into benchmarks/results/cifar10_presets/.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from benchmarks.datasets import read
+from dccm.config import parse_budget
 from dccm.data.images import ImageSet
 from dccm.evaluation.metrics import scores
 from dccm.machine import keep_memory
@@ -23,7 +24,7 @@ from dccm.model import Model, make_config
 from dccm.networks.encoder import ImageShape
 from dccm.training import Progress, train
 
-RESULTS = Path(__file__).parent / "results" / "cifar10_presets.json"
+RESULTS = Path(__file__).parent / "results" / "cifar10_presets"
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     "paper, lr 1e-4": ("paper", {}),
     "paper, lr 1e-3": ("paper", {"learning_rate": 1e-3}),
@@ -67,9 +68,9 @@ def measured(model: Model, images: np.ndarray, labels: np.ndarray) -> dict[str, 
     return {name: value for name, value in scores(labels, predicted).items() if name in ("acc", "nmi", "ari")} | shares
 
 
-def curve_of(found: ImageSet, preset: str, overrides: dict[str, object], minutes: float) -> dict[str, Any]:
+def curve_of(found: ImageSet, preset: str, overrides: dict[str, object], budget: str) -> dict[str, Any]:
     """Train one variant for so long, and score it on everything at the end."""
-    settings = overrides | {"critic_positions": 16, "budget_minutes": minutes}
+    settings = overrides | {"critic_positions": 16} | parse_budget(budget)
     config = make_config("dccm", preset, "cifar10", settings)
     height, width, channels = found.images.shape[1:]
     model = Model.untrained(ImageShape(channels, height, width), config)
@@ -80,22 +81,23 @@ def curve_of(found: ImageSet, preset: str, overrides: dict[str, object], minutes
 
 
 def main() -> None:
-    """Run all variants and write what they gave."""
+    """Run the variants and write what they gave."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source")
-    parser.add_argument("--minutes", type=float, default=12)
-    parser.add_argument("--only", nargs="+", default=list(VARIANTS), choices=list(VARIANTS))
+    parser.add_argument("variants", nargs="*", default=list(VARIANTS))
+    parser.add_argument("--budget", default="minutes:12")
     arguments = parser.parse_args()
     keep_memory()
     found = read(arguments.source)
-    table = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for name in arguments.only:
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    for name in arguments.variants:
         print(name, torch.get_num_threads(), "threads", flush=True)
         preset, overrides = VARIANTS[name]
-        table[name] = curve_of(found, preset, overrides, arguments.minutes)
-        print(json.dumps(table[name]["final"]), flush=True)
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(table, indent=1) + "\n")
+        result = {"variant": name, "threads": torch.get_num_threads()}
+        result |= curve_of(found, preset, overrides, arguments.budget)
+        print(json.dumps(result["final"]), flush=True)
+        path = RESULTS / (name.replace(", ", "_").replace(" ", "-") + ".json")
+        path.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

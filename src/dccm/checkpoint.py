@@ -17,6 +17,8 @@ from torch import Tensor
 from dccm.errors import UserError, require
 
 _KEPT = 2
+_CHECKSUM_LENGTH = 32
+"""Hexadecimal digits."""
 
 
 class TensorFile(NamedTuple):
@@ -49,8 +51,9 @@ def write_atomically(path: Path, content: bytes | str) -> None:
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], document: Mapping[str, Any]) -> None:
     """Write tensors and document into one file, with a checksum over both."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    text = json.dumps(document, sort_keys=True)
-    write_atomically(path, save(plain, {"document": text, "checksum": _checksum(plain, text)}))
+    text = json.dumps(document)
+    # One key only: safetensors writes several in random order, and equal content should give equal files.
+    write_atomically(path, save(plain, {"dccm": _checksum(plain, text) + text}))
 
 
 def read_tensors(path: Path) -> TensorFile:
@@ -59,21 +62,22 @@ def read_tensors(path: Path) -> TensorFile:
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+            # Copies: a mapped file that changes on disk would take the process down.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, OSError, ValueError) as error:
         raise UserError(
             f"{path} is not a safetensors file or is cut short ({error}). Only that is ever loaded; take a sound copy."
         ) from error
-    text = metadata.get("document", "")
+    checksum, text = metadata.get("dccm", "")[:_CHECKSUM_LENGTH], metadata.get("dccm", "")[_CHECKSUM_LENGTH:]
     require(
-        metadata.get("checksum") == _checksum(tensors, text),
+        checksum == _checksum(tensors, text),
         f"{path} is damaged or was not written by dccm: its checksum does not fit. Take a copy or an earlier one.",
     )
     return TensorFile(tensors, json.loads(text))
 
 
 def _checksum(tensors: Mapping[str, Tensor], text: str) -> str:
-    digest = hashlib.blake2b(text.encode(), digest_size=16)
+    digest = hashlib.blake2b(text.encode(), digest_size=_CHECKSUM_LENGTH // 2)
     for name in sorted(tensors):
         digest.update(f"{name}{tensors[name].dtype}{tuple(tensors[name].shape)}".encode())
         digest.update(np.ascontiguousarray(tensors[name].numpy()).tobytes())

@@ -52,7 +52,7 @@ class TrainingConfig:
     budget_passes: float | None = None
     """Stop after this many gradient passes over the images, whatever `epochs` says."""
     checkpoint_minutes: float = 2.0
-    """A checkpoint is written at each end of an epoch, but not more often than this, and at the end."""
+    """Time between checkpoints, which are written between large batches; one more is written at the end."""
 
     def __post_init__(self) -> None:
         require(self.epochs >= 1, f"epochs must be at least 1, got {self.epochs}. Give 1 or more.")

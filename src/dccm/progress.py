@@ -8,6 +8,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.progress import Progress as Bar
+from rich.table import Column
 
 from dccm.training import Progress
 
@@ -29,11 +30,11 @@ class Display:
         self.last_line = float("-inf")
         self.bar: Bar | None = None
         if self.stream.isatty() and not quiet:
-            console = Console(file=self.stream)
-            text = TextColumn("{task.description}")
-            self.bar = Bar(
-                text, BarColumn(bar_width=20), TaskProgressColumn(), TextColumn("{task.fields[state]}"), console=console
-            )
+            # The state gives way on a narrow terminal, not the title or the bar.
+            state = TextColumn("{task.fields[state]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
+            title = TextColumn("{task.description}", table_column=Column(no_wrap=True))
+            columns = (title, BarColumn(bar_width=16), TaskProgressColumn(), state)
+            self.bar = Bar(*columns, console=Console(file=self.stream), expand=True)
             self.task = self.bar.add_task("starting", total=1.0, state="")
 
     def __enter__(self) -> "Display":

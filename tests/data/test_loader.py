@@ -109,9 +109,12 @@ def test_draws_on_one_batch_leave_those_of_the_next_alone() -> None:
     assert drawn(second) == drawn(untouched)
 
 
-@pytest.mark.parametrize("chunk", [1, 7, 20, 50])
-def test_ordered_images_come_in_their_own_order(chunk: int) -> None:
-    chunks = list(loader(20, 10).ordered(chunk))
+@pytest.mark.parametrize("chunk", [2, 7, 20, 50])
+def test_ordered_images_come_in_their_own_order(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = loader(20, 10)
+    height, width = source.images.shape[1:3]
+    monkeypatch.setattr("dccm.data.loader._PREDICTION_PIXELS", chunk * height * width)
+    chunks = list(source.ordered())
     assert [number for images in chunks for number in numbers(images)] == list(range(20))
     assert all(len(images) == chunk for images in chunks[:-1])
 
@@ -120,7 +123,11 @@ def test_more_images_than_one_chunk_come_in_order_too() -> None:
     assert [number for images in loader(600, 10).ordered() for number in numbers(images)] == list(range(600))
 
 
-def test_calibration_sees_all_images_once_in_the_same_random_batches_every_time() -> None:
+def test_calibration_sees_all_images_once_in_the_same_random_batches_every_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    height, width = loader(2, 2).images.shape[1:3]
+    monkeypatch.setattr("dccm.data.loader._CALIBRATION_PIXELS", 1000 * height * width)
     first, second = ([numbers(images) for images in loader(2100, 32).calibrating()] for _ in range(2))
     assert first == second
     assert [len(batch) for batch in first] == [1050, 1050]

@@ -16,7 +16,7 @@ STILL: dict[str, Any] = {"rotation": 0, "shift": 0, "zoom": (1, 1), "flip": Fals
 """Every perturbation off."""
 
 
-def only(**settings: Any) -> PerturbationConfig:  # noqa: ANN401
+def only(**settings: Any) -> PerturbationConfig:
     return PerturbationConfig(**{**STILL, **settings})
 
 
@@ -280,12 +280,14 @@ def test_images_that_were_given_are_left_as_they_were() -> None:
     assert torch.equal(images, before)
 
 
-def test_memory_format_changes_no_value() -> None:
+def test_memory_format_is_kept_and_changes_no_value() -> None:
     images = random_images()
     channels_last = images.contiguous(memory_format=torch.channels_last)
     plain = perturb(images, PerturbationConfig(), seeded())
     other = perturb(channels_last, PerturbationConfig(), seeded())
     torch.testing.assert_close(other, plain)
+    assert other.is_contiguous(memory_format=torch.channels_last)
+    assert plain.is_contiguous()
 
 
 def test_constant_images_stay_constant_whatever_moves() -> None:
@@ -301,7 +303,7 @@ def test_impossible_zoom_is_refused(zoom: tuple[float, float]) -> None:
         PerturbationConfig(zoom=zoom)
 
 
-@pytest.mark.parametrize("name", ["rotation", "shift", "channel_shift", "brightness"])
+@pytest.mark.parametrize("name", ["rotation", "shift", "channel_shift"])
 def test_negative_range_is_refused_by_its_name(name: str) -> None:
     with pytest.raises(UserError, match=re.escape(f"{name} must not be negative, got -0.5.")):
         only(**{name: -0.5})

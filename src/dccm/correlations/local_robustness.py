@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from dccm.correlations.pseudo_graph import GraphLoss, GraphScores, pseudo_graph_loss
+from dccm.correlations.pseudo_graph import GraphLoss, pseudo_graph_loss
 from dccm.correlations.pseudo_label import LabelLoss, pseudo_label_loss
 from dccm.correlations.targets import Targets
 
@@ -24,7 +24,6 @@ def local_robustness_loss(
     targets: Targets,
     *,
     graph_loss: GraphLoss = "cross_entropy",
-    graph_scores: GraphScores = "cosine",
     label_loss: LabelLoss = "cross_entropy",
 ) -> tuple[Tensor, Tensor]:
     """Both terms of L_LR (Eq. (12)): L'_PG and L'_PL, unweighted.
@@ -33,8 +32,7 @@ def local_robustness_loss(
         perturbed: Predictions of the perturbed images, (B, K).
         targets: What was mined from the same images, clean.
         graph_loss: See `pseudo_graph_loss`.
-        graph_scores: See `pseudo_graph_loss`.
         label_loss: See `pseudo_label_loss`.
     """
-    graph = pseudo_graph_loss(perturbed, targets.graph, kind=graph_loss, scores=graph_scores)
+    graph = pseudo_graph_loss(perturbed, targets.graph, kind=graph_loss)
     return graph, pseudo_label_loss(perturbed, targets.label, targets.confident, kind=label_loss)

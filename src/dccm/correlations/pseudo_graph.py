@@ -10,7 +10,6 @@ from torch import Tensor
 from dccm.errors import require
 
 GraphLoss = Literal["cross_entropy", "contrastive"]
-GraphScores = Literal["cosine", "cosine_over_largest"]
 
 _CLOSEST = 1e-6
 """How near to 0 and 1 a similarity may come inside a logarithm."""
@@ -43,27 +42,17 @@ def pseudo_graph(similarity: Tensor, threshold: float) -> Tensor:
     return (similarity.detach() >= threshold).to(similarity.dtype)
 
 
-def pseudo_graph_loss(
-    prediction: Tensor,
-    graph: Tensor,
-    *,
-    kind: GraphLoss = "cross_entropy",
-    scores: GraphScores = "cosine",
-) -> Tensor:
+def pseudo_graph_loss(prediction: Tensor, graph: Tensor, *, kind: GraphLoss = "cross_entropy") -> Tensor:
     """Make linked pairs alike and the others different (L_PG, Eq. (3)), mean over all pairs.
 
     Args:
         prediction: Prediction features, (B, K); the gradient flows into them.
         graph: Pseudo-graph W of the same images, (B, B).
         kind: Binary cross-entropy on the similarity, or the contrastive loss of the paper's footnote on the distance.
-        scores: What the cross-entropy takes as a probability: the cosine, or the cosine divided by the batch's largest.
     """
     if kind == "contrastive":
         return contrastive_loss(prediction, graph)
-    score = similarity(prediction)
-    if scores == "cosine_over_largest":
-        score = score / score.detach().max()
-    return F.binary_cross_entropy(score.clamp(_CLOSEST, 1 - _CLOSEST), graph)
+    return F.binary_cross_entropy(similarity(prediction).clamp(_CLOSEST, 1 - _CLOSEST), graph)
 
 
 def contrastive_loss(prediction: Tensor, graph: Tensor, margin: float = 2**0.5) -> Tensor:
@@ -99,6 +88,7 @@ def k_partition(similarity: Tensor, n_parts: int) -> Partition:
     """
     count = len(similarity)
     require(1 <= n_parts <= count, f"n_parts must lie in [1, {count}], the number of samples, got {n_parts}.")
+    require(bool(similarity.isfinite().all()), "similarity must hold numbers only, got NaN or infinity. Replace them.")
     ends, weights = _maximum_spanning_tree(similarity.detach().cpu().numpy())
     weakest_first = np.lexsort((ends[:, 1], ends[:, 0], weights))
     removed, kept = np.split(weakest_first, [n_parts - 1])

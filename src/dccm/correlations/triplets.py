@@ -47,7 +47,7 @@ def draw_pairs(
 
 def positive_partner(similarity: Tensor, graph: Tensor, nearest: bool, generator: torch.Generator) -> Pairs:
     """For each sample a linked other one, the nearest or any; itself if it is linked to no other."""
-    linked = _without_diagonal(graph)
+    linked = (graph > 0) & ~_diagonal(graph)
     draw = _uniform_like(similarity, generator)
     if nearest:
         linked = linked & _is_largest(similarity, linked)
@@ -60,8 +60,9 @@ def negative_partners(
     similarity: Tensor, graph: Tensor, count: int, farthest: bool, generator: torch.Generator
 ) -> Pairs:
     """For each sample `count` different unlinked ones, the farthest or any; weight 0 where there are too few."""
-    unlinked = graph == 0
     size = len(graph)
+    # Rounding can leave a sample unlinked to itself when the threshold is 1.
+    unlinked = (graph == 0) & ~_diagonal(graph)
     count = min(count, size - 1)
     # A draw decides among equal similarities: the stable sort keeps the order of the shuffled columns.
     shuffle = _uniform_like(similarity, generator).argsort(dim=1)
@@ -83,9 +84,12 @@ def top_pairs(similarity: Tensor, graph: Tensor, generator: torch.Generator) -> 
     best = score[shuffle].sort(descending=True, stable=True)
     chosen = shuffle[best.indices[:size]]
     exists = best.values[:size] > _NEVER
-    own = torch.arange(size, device=graph.device)
-    anchor = torch.where(exists, chosen // size, own)
-    return Pairs(anchor, torch.where(exists, chosen % size, own), torch.ones_like(similarity[0]))
+    own = torch.randperm(size, generator=generator, device=graph.device)
+    swapped = torch.randint(0, 2, (size,), generator=generator, device=graph.device) > 0
+    one, other = chosen // size, chosen % size
+    anchor = torch.where(exists, torch.where(swapped, other, one), own)
+    partner = torch.where(exists, torch.where(swapped, one, other), own)
+    return Pairs(anchor, partner, torch.ones_like(similarity[0]))
 
 
 def own_pairs(size: int, device: torch.device) -> Pairs:
@@ -99,8 +103,8 @@ def joined(first: Pairs, second: Pairs) -> Pairs:
     return Pairs(*(torch.cat(both) for both in zip(first, second, strict=True)))
 
 
-def _without_diagonal(graph: Tensor) -> Tensor:
-    return (graph > 0) & ~torch.eye(len(graph), dtype=torch.bool, device=graph.device)
+def _diagonal(graph: Tensor) -> Tensor:
+    return torch.eye(len(graph), dtype=torch.bool, device=graph.device)
 
 
 def _is_largest(similarity: Tensor, allowed: Tensor) -> Tensor:

@@ -166,15 +166,15 @@ def _read_folder(folder: Path, image_size: int | None, report: Callable[[int, in
             skipped.append(Skipped(name, f"{type(error).__name__}: {error}"))
         if report is not None:
             report(number + 1, len(candidates))
-    require(bool(images), f"None of the {len(candidates)} image files in {folder} can be read; {_first(skipped)}")
+    if not images:
+        raise UserError(
+            f"None of the {len(candidates)} image files in {folder} can be read; the first, {skipped[0].path}: "
+            f"{skipped[0].reason}. Give sound files."
+        )
     stacked = np.stack(images)
     if (stacked == stacked[..., :1]).all():
         stacked = stacked[..., :1]
     return ImageSet(stacked, names, None, skipped)
-
-
-def _first(skipped: list[Skipped]) -> str:
-    return f"the first, {skipped[0].path}: {skipped[0].reason}. Give sound files."
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -14,8 +14,9 @@ from torch import Tensor
 
 Bytes = npt.NDArray[np.uint8]
 
-_CALIBRATION_CHUNK = 1000
-_PREDICTION_CHUNK = 256
+# Pixels in one forward pass, so that memory does not grow with the size of the images.
+_CALIBRATION_PIXELS = 1024 * 1024
+_PREDICTION_PIXELS = 256 * 1024
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,11 @@ class Batch:
     """Position of each image in the data set, (B,)."""
     generator: torch.Generator
     """For every draw made on this batch; on the images' device."""
+
+
+def equal_parts(count: int, size: int) -> int:
+    """Into how many nearly equal parts of about `size` things to divide `count`; no part holds a single one."""
+    return max(1, min(round(count / size), count // 2))
 
 
 class Loader:
@@ -45,7 +51,7 @@ class Loader:
     @property
     def batches(self) -> int:
         """Large batches in an epoch; they are of nearly equal size, so none is left over."""
-        return max(1, round(len(self.images) / self.batch_size))
+        return equal_parts(len(self.images), self.batch_size)
 
     def shuffled(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """The batches of one epoch, from number `start` on."""
@@ -56,20 +62,25 @@ class Loader:
                     self._to_device(self.images[index.numpy()]), index, self._generator(self.device, epoch, number)
                 )
 
-    def ordered(self, chunk: int = _PREDICTION_CHUNK) -> Iterator[Tensor]:
+    def ordered(self) -> Iterator[Tensor]:
         """All images once, in their own order."""
+        chunk = self._chunk(_PREDICTION_PIXELS)
         for start in range(0, len(self.images), chunk):
             yield self._to_device(self.images[start : start + chunk])
 
     def calibrating(self) -> Iterator[Tensor]:
         """All images once, in a fixed random order and in large batches: for population statistics."""
         order = torch.randperm(len(self.images), generator=self._generator(torch.device("cpu"), -1)).numpy()
-        for index in np.array_split(order, max(1, round(len(order) / _CALIBRATION_CHUNK))):
+        for index in np.array_split(order, equal_parts(len(order), self._chunk(_CALIBRATION_PIXELS))):
             yield self._to_device(self.images[np.sort(index)])
+
+    def _chunk(self, pixels: int) -> int:
+        height, width = self.images.shape[1:3]
+        return max(2, pixels // (height * width))
 
     def _to_device(self, images: Bytes) -> Tensor:
         # (B, H, W, C) bytes seen as (B, C, H, W) are channels_last already.
-        pixels = torch.from_numpy(np.ascontiguousarray(images)).permute(0, 3, 1, 2)
+        pixels = torch.from_numpy(np.require(images, requirements=["C", "W"])).permute(0, 3, 1, 2)
         return pixels.to(self.device, non_blocking=True).float().div_(255)
 
     def _generator(self, device: torch.device, *place: int) -> torch.Generator:

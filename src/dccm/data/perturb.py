@@ -30,7 +30,8 @@ class PerturbationConfig:
     def __post_init__(self) -> None:
         low, high = self.zoom
         require(0 < low <= high, f"zoom must be [low, high] with 0 < low <= high, got {list(self.zoom)}.")
-        for name in ("rotation", "shift", "channel_shift", "brightness"):
+        require(self.brightness > 0, f"brightness must be above 0, got {self.brightness:g}. 1 changes nothing.")
+        for name in ("rotation", "shift", "channel_shift"):
             value = getattr(self, name)
             require(value >= 0, f"{name} must not be negative, got {value}. 0 turns a perturbation off.")
 
@@ -53,7 +54,15 @@ def perturb(images: Tensor, config: PerturbationConfig, generator: torch.Generat
         images, grid.view(count, height, width, 2), mode="bilinear", padding_mode="border", align_corners=False
     )
     levels = _uniform((count, channels, 1, 1), -config.channel_shift, config.channel_shift, generator, images.device)
-    return (moved + levels).clamp_(0, 1).mul_(config.brightness)
+    shifted = (moved + levels).mul_(config.brightness).clamp_(0, 1)
+    # `grid_sample` always answers channels first.
+    return shifted.contiguous(memory_format=suggested_format(images))
+
+
+def suggested_format(images: Tensor) -> torch.memory_format:
+    """The memory format that a batch of images is in."""
+    last = images.is_contiguous(memory_format=torch.channels_last)
+    return torch.channels_last if last else torch.contiguous_format
 
 
 def _base_grid(height: int, width: int, device: torch.device) -> Tensor:

@@ -15,17 +15,20 @@ from dccm.collapse import Watched
 from dccm.correlations.local_robustness import invariance_loss, local_robustness_loss
 from dccm.correlations.mutual_information import triplet_information_loss
 from dccm.correlations.objective import LossTerms, objective
-from dccm.correlations.pseudo_graph import GraphLoss, GraphScores
+from dccm.correlations.pseudo_graph import GraphLoss
 from dccm.correlations.pseudo_label import LabelLoss
 from dccm.correlations.targets import Targets, mine
 from dccm.correlations.triplets import PairStrategy, draw_pairs, joined, own_pairs
-from dccm.data.loader import Batch
+from dccm.data.loader import Batch, equal_parts
 from dccm.data.perturb import PerturbationConfig, perturb
 from dccm.errors import require
 from dccm.methods.base import GradientMethod
 from dccm.networks.critic import Critic, map_positions
 from dccm.networks.encoder import Encoder, EncoderOutput, ImageShape, Initialisation, ShallowMap
 from dccm.training import Update
+
+_MINED_PIXELS = 1024 * 1024
+"""Pixels in one forward pass of the mining: 1024 images of 32 x 32, 113 of 96 x 96."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +51,6 @@ class DCCMConfig:
     """Perturbed images learn the clean ones' targets (Eq. (12)), or only their prediction (Eq. (11))."""
     graph_loss: GraphLoss = "cross_entropy"
     """Loss on pairs: binary cross-entropy of the similarity, or the contrastive form of the footnote."""
-    graph_scores: GraphScores = "cosine"
-    """Similarity in the graph loss as it is, or divided by the largest of the batch."""
     label_loss: LabelLoss = "cross_entropy"
     """Loss on pseudo-labels: cross-entropy, or one binary cross-entropy for each class."""
     pairs: PairStrategy = "nearest+random"
@@ -139,7 +140,7 @@ class DCCMMethod(GradientMethod):
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Mine the large batch, then learn from mini-batches of it."""
         targets, watched = self._mine(batch.images)
-        minis = max(1, round(len(batch.images) / self.config.mini_batch))
+        minis = equal_parts(len(batch.images), self.config.mini_batch)
         for _ in range(self.config.uses):
             perturbed = perturb(batch.images, self.perturbation, batch.generator)
             order = torch.randperm(len(batch.images), generator=batch.generator, device=batch.images.device)
@@ -165,7 +166,9 @@ class DCCMMethod(GradientMethod):
     @torch.no_grad()
     def _mine(self, images: Tensor) -> tuple[Targets, Watched]:
         """Targets of a large batch, and what they say about the state of the clusters."""
-        prediction = self.predict(images)
+        # In pieces of bounded size: a whole batch of large images would take gigabytes.
+        pieces = -(-images[:, 0].numel() // _MINED_PIXELS)
+        prediction = torch.cat([self.predict(piece) for piece in images.tensor_split(pieces)])
         targets = mine(
             prediction,
             graph_threshold=self.config.graph_threshold,
@@ -205,7 +208,6 @@ class DCCMMethod(GradientMethod):
             outputs[view].prediction,
             targets,
             graph_loss=self.config.graph_loss,
-            graph_scores=self.config.graph_scores,
             label_loss=self.config.label_loss,
         )
 

@@ -1,0 +1,254 @@
+import csv
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dccm import cli
+from dccm.data.synthetic import bars
+
+QUICK = ["--epochs", "2", "--quiet"]
+QUICK += ["--set", "batch_size=20", "--set", "mini_batch=8", "--set", "critic_positions=2"]
+RUN_FILES = {
+    "assignments.csv", "assignments.parquet", "checkpoints", "config.toml", "embedding.parquet", "history.jsonl",
+    "model", "report.html", "result.json", "skipped.csv", "thumbnails.npz",
+}  # fmt: skip
+
+
+def dccm(*words: object, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Run the command in this process; its exit code."""
+    monkeypatch.setattr(sys, "argv", ["dccm", *map(str, words)])
+    try:
+        cli.main()
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of grey images, one of them broken."""
+    folder = tmp_path_factory.mktemp("photos")
+    for name, image in zip(bars(24, side=32).names, bars(24, side=32).images):
+        Image.fromarray(image[..., 0]).save(folder / f'{name}, "odd" 🐟.png')
+    (folder / "broken.png").write_bytes(b"nothing")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("runs") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        assert dccm("cluster", photos, "-k", 3, "-o", output, "--image-size", 16, *QUICK, monkeypatch=patch) == 0
+    return output
+
+
+@pytest.fixture
+def array(tmp_path: Path) -> Path:
+    found = bars(20, side=8)
+    np.savez(tmp_path / "bars.npz", images=found.images, labels=found.labels)
+    return tmp_path / "bars.npz"
+
+
+def test_a_run_directory_holds_all_that_was_promised(finished: Path) -> None:
+    assert {path.name for path in finished.iterdir()} == RUN_FILES
+    with (finished / "assignments.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 24
+    assert rows[0]["path"] == 'bar-00000, "odd" 🐟.png'
+    assert {int(row["cluster"]) for row in rows} <= {0, 1, 2}
+    assert all(0 <= float(row["confidence"]) <= 1 for row in rows)
+    result = json.loads((finished / "result.json").read_text())
+    assert result["scores"] is None
+    assert result["settings"]["n_clusters"] == 3
+    assert result["versions"]["torch"]
+    assert "broken.png,UnidentifiedImageError" in (finished / "skipped.csv").read_text()
+    assert len((finished / "history.jsonl").read_text().splitlines()) == 2
+
+
+def test_parquet_holds_what_the_csv_holds(finished: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow comes with dccm[data]")
+    table = parquet.read_table(finished / "assignments.parquet").to_pydict()
+    assert len(table["path"]) == 24
+    embedding = parquet.read_table(finished / "embedding.parquet").to_pydict()
+    assert len(embedding["feature"][0]) == 64
+
+
+def test_new_images_are_assigned_as_the_run_assigned_them(
+    finished: Path, photos: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert dccm("predict", finished, photos, monkeypatch=monkeypatch) == 0
+    said = capsys.readouterr()
+    assert said.out == (finished / "assignments.csv").read_text()
+    assert "skipped broken.png" in said.err
+
+
+def test_predictions_go_into_a_folder_or_to_json(
+    finished: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert dccm("predict", finished, photos, "-o", tmp_path / "new", "--json", monkeypatch=monkeypatch) == 0
+    assert len(json.loads(capsys.readouterr().out)["assignments"]) == 24
+    assert (tmp_path / "new" / "assignments.csv").read_bytes() == (finished / "assignments.csv").read_bytes()
+
+
+def test_labels_in_the_file_give_scores_after_training(
+    array: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert dccm("cluster", array, "-k", 4, "-o", tmp_path / "run", "--json", *QUICK, monkeypatch=monkeypatch) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert set(said["scores"]) == {"acc", "nmi", "ari", "bcubed_precision", "bcubed_recall"}
+    np.save(tmp_path / "labels.npy", bars(20, side=8).labels)
+    assert (
+        dccm("evaluate", tmp_path / "run", "--labels", tmp_path / "labels.npy", "--json", monkeypatch=monkeypatch) == 0
+    )
+    assert json.loads(capsys.readouterr().out) == said["scores"]
+
+
+def test_labels_of_a_csv_are_matched_by_path(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (finished / "assignments.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    with (tmp_path / "labels.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerows([("path", "label"), *((row["path"], f"class {row['cluster']}") for row in reversed(rows))])
+    assert dccm("evaluate", finished, "--labels", tmp_path / "labels.csv", monkeypatch=monkeypatch) == 0
+    assert "acc               1.0000" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words", [["methods"], ["datasets"], ["presets"], ["presets", "paper", "--dataset", "cifar10"]]
+)
+def test_lists_are_printed_as_tables_and_as_json(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert dccm(*words, monkeypatch=monkeypatch) == 0
+    table = capsys.readouterr().out
+    assert dccm(*words, "--json", monkeypatch=monkeypatch) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert all(str(next(iter(row.values()))) in table for row in rows)
+
+
+def test_the_report_is_written_anew(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (finished / "report.html").read_bytes()
+    (finished / "report.html").unlink()
+    assert dccm("report", finished, monkeypatch=monkeypatch) == 0
+    assert (finished / "report.html").read_bytes() == page
+
+
+COMMANDS = ("demo", "cluster", "predict", "evaluate", "report", "methods", "datasets", "presets")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_each_command_shows_an_example(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert dccm(name, "-h", monkeypatch=monkeypatch) == 0
+    assert f"Example: dccm {name}" in capsys.readouterr().out
+
+
+def test_help_does_not_wait_for_torch() -> None:
+    code = (
+        "import sys; sys.argv = ['dccm', '--help']\nfrom dccm.cli import main\ntry: main()\nexcept SystemExit: pass\n"
+    )
+    code += "assert 'torch' not in sys.modules and 'sklearn' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def refused(words: list[object], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """The one sentence on which a command ends with exit code 2."""
+    assert dccm(*words, monkeypatch=monkeypatch) == 2
+    said = capsys.readouterr()
+    last = said.err.strip().splitlines()[-1]
+    assert last.startswith("dccm: ")
+    assert "Traceback" not in said.err
+    return last
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["-k", 1], "n_clusters must be at least 2, got 1"),
+        (["-k", 21], "n_clusters must not exceed the number of images, 20, got 21"),
+        (["-k", 4, "--set", "mini_batch=64"], "mini_batch must not exceed the number of images, 20, got 64"),
+        (["-k", 4, "--set", "colour=blue"], "No setting 'colour'"),
+        (["-k", 4, "--preset", "papr"], "No preset 'papr'. Did you mean 'paper'?"),
+        (["-k", 4, "-m", "dcm"], "No method 'dcm'. Did you mean 'dccm'?"),
+        (["-k", 4, "--dataset", "cifar"], "No data set 'cifar'."),
+        (["-k", 4, "--budget", "soon"], "budget must be minutes:M or passes:P, got 'soon'"),
+        (["-k", 4, "--device", "abacus"], "device 'abacus' cannot be used"),
+        (["-k", 4, "--resume"], "There is no run in "),
+    ],
+)
+def test_bad_settings_end_in_one_sentence_and_exit_code_2(
+    words: list[object],
+    expected: str,
+    array: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    output = tmp_path / "run"
+    said = refused(["cluster", array, "-o", output, "--set", "mini_batch=8", *words], capsys, monkeypatch)
+    assert expected in said
+
+
+def test_a_folder_that_holds_a_run_is_not_overwritten(
+    finished: Path, array: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()}
+    said = refused(["cluster", array, "-k", 4, "-o", finished, *QUICK], capsys, monkeypatch)
+    assert "holds a run already, and nothing is overwritten" in said
+    said = refused(["cluster", array, "-o", finished, "--resume", *QUICK], capsys, monkeypatch)
+    assert "was begun with checksum" in said
+    assert {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()} == before
+
+
+def test_a_folder_with_other_files_and_a_file_are_no_output(
+    array: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    assert "holds other files" in refused(["cluster", array, "-o", tmp_path / "mine", *QUICK], capsys, monkeypatch)
+    assert "is a file" in refused(["cluster", array, "-o", array, *QUICK], capsys, monkeypatch)
+
+
+def test_no_room_on_disk_ends_in_one_sentence(
+    array: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    said = refused(["cluster", array, "-k", 4, "-o", tmp_path / "run", *QUICK], capsys, monkeypatch)
+    assert "No room on disk to write" in said
+    assert "--resume" in said
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [("nowhere", "There is no file or folder"), ("cifar10", "is not read by name yet"), (".", "There is no image in")],
+)
+def test_sources_that_cannot_be_read_are_refused(
+    source: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert expected in refused(["cluster", source, "-k", 3, "-o", "run", *QUICK], capsys, monkeypatch)
+    assert not (tmp_path / "run").exists()
+
+
+def test_predict_and_evaluate_refuse_what_is_no_run(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "There is no model in" in refused(["predict", tmp_path, tmp_path], capsys, monkeypatch)
+    labels = tmp_path / "labels.csv"
+    assert "There is no file" in refused(["evaluate", finished, "--labels", labels], capsys, monkeypatch)
+    labels.write_text("file,class\n")
+    assert "has no label for 24 of the 24" in refused(["evaluate", finished, "--labels", labels], capsys, monkeypatch)
+    assert "holds no assignments.csv" in refused(["evaluate", tmp_path, "--labels", labels], capsys, monkeypatch)

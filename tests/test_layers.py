@@ -1,0 +1,59 @@
+import ast
+from pathlib import Path
+
+import pytest
+
+import dccm
+
+ROOT = Path(dccm.__file__).parent
+LAYERS = (
+    ["errors"], ["machine"], ["config"], ["presets"],
+    ["data.loader"], ["data.perturb"], ["data.images"], ["data.datasets"], ["data.synthetic"], ["data"],
+    ["networks.encoder"], ["networks.critic"], ["networks"],
+    ["correlations.pseudo_graph"], ["correlations.pseudo_label"], ["correlations.targets"],
+    ["correlations.local_robustness"], ["correlations.triplets"], ["correlations.mutual_information"],
+    ["correlations.objective"], ["correlations"],
+    ["collapse"], ["checkpoint"], ["training"],
+    ["evaluation.metrics"], ["evaluation.labels"], ["evaluation"],
+    ["methods.base"], ["methods.dccm"], ["methods"],
+    ["model"], ["results"], ["run"], ["progress"], ["estimator"],
+    ["report.plots"], ["report.page"], ["report"], ["cli"], ["__main__"],
+)  # fmt: skip
+ORDER = {name: place for place, names in enumerate(LAYERS) for name in names}
+FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imported(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dccm":
+            base = (node.module or "").removeprefix("dccm").removeprefix(".")
+            for alias in node.names:
+                inner = f"{base}.{alias.name}".removeprefix(".")
+                found.add(inner if inner in ORDER else base)
+    return found - {""}
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_name)
+def test_a_file_imports_only_from_layers_above_its_own(path: Path) -> None:
+    own = module_name(path)
+    assert own in ORDER, f"Give {own} a place in the layers."
+    assert {name for name in imported(path) if ORDER[name] >= ORDER[own]} == set()
+
+
+def test_training_knows_no_method_and_no_label() -> None:
+    text = (ROOT / "training.py").read_text(encoding="utf-8")
+    assert "dccm.methods" not in text
+    assert "dccm.evaluation" not in text
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_name)
+def test_nothing_loads_pickled_data(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert "import pickle" not in text
+    assert "torch.load" not in text
+    assert "allow_pickle=True" not in text

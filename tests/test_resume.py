@@ -1,0 +1,119 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dccm.checkpoint import CheckpointFolder, read_tensors
+from dccm.data.synthetic import bars
+
+SETTINGS = ["batch_size=24", "mini_batch=8", "checkpoint_minutes=0", "critic_positions=4", "learning_rate=0.001"]
+SAME = ("history.jsonl", "assignments.csv", "model/weights.safetensors", "model/model.json")
+BATCHES = 5
+"""Large batches in an epoch of 120 images."""
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "bars.npz"
+    found = bars(120, side=8)
+    np.savez(path, images=found.images, labels=found.labels)
+    return path
+
+
+def command(images: Path, output: Path, *more: str) -> list[str]:
+    sets = [word for setting in SETTINGS for word in ("--set", setting)]
+    return [
+        sys.executable,
+        "-m",
+        "dccm",
+        "cluster",
+        str(images),
+        "-k",
+        "4",
+        "-o",
+        str(output),
+        "--epochs",
+        "8",
+        *sets,
+        *more,
+    ]
+
+
+def finish(images: Path, output: Path, *more: str) -> str:
+    done = subprocess.run(command(images, output, *more), capture_output=True, text=True, check=True)
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def unbroken(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("unbroken") / "run"
+    finish(images, output)
+    return output
+
+
+def end_in_the_middle_of_an_epoch(images: Path, output: Path, how: signal.Signals) -> str:
+    """Start a run and send it a signal when it is in its third epoch; what it said last."""
+    process = subprocess.Popen(command(images, output), stderr=subprocess.PIPE, text=True)
+    folder = CheckpointFolder(output / "checkpoints")
+    limit = time.monotonic() + 120
+    while not (folder.paths() and int(folder.paths()[0].stem) >= 2 * BATCHES + 2):
+        assert time.monotonic() < limit
+        assert process.poll() is None, "The run ended before it was told to."
+        time.sleep(0.002)
+    os.kill(process.pid, how)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode != 0
+    return said
+
+
+def assert_same(first: Path, second: Path) -> None:
+    for name in SAME:
+        assert (first / name).read_bytes() == (second / name).read_bytes(), name
+
+
+def test_a_killed_run_resumes_to_the_same_bits(images: Path, unbroken: Path, tmp_path: Path) -> None:
+    output = tmp_path / "run"
+    end_in_the_middle_of_an_epoch(images, output, signal.SIGKILL)
+    newest = CheckpointFolder(output / "checkpoints").paths()[0]
+    place = read_tensors(newest).document
+    assert place["batch"] != 0 or int(newest.stem) < 8 * BATCHES
+    finish(images, output, "--resume")
+    assert_same(output, unbroken)
+
+
+def test_a_truncated_newest_checkpoint_gives_way_to_the_one_before(
+    images: Path, unbroken: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "run"
+    end_in_the_middle_of_an_epoch(images, output, signal.SIGKILL)
+    newest = CheckpointFolder(output / "checkpoints").paths()[0]
+    newest.write_bytes(newest.read_bytes()[:100])
+    said = finish(images, output, "--resume")
+    assert "Going back to the checkpoint before it" in said
+    assert_same(output, unbroken)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_writes_a_checkpoint_and_says_how_to_go_on(
+    images: Path, unbroken: Path, tmp_path: Path, how: signal.Signals
+) -> None:
+    output = tmp_path / "run"
+    said = end_in_the_middle_of_an_epoch(images, output, how)
+    assert "Interrupted. The checkpoint is" in said
+    assert "--resume" in said
+    assert "Traceback" not in said
+    finish(images, output, "--resume")
+    assert_same(output, unbroken)
+
+
+def test_a_resumed_run_needs_no_settings_again(images: Path, unbroken: Path, tmp_path: Path) -> None:
+    output = tmp_path / "run"
+    end_in_the_middle_of_an_epoch(images, output, signal.SIGKILL)
+    words = [sys.executable, "-m", "dccm", "cluster", str(images), "-o", str(output), "--resume"]
+    subprocess.run(words, check=True, capture_output=True)
+    assert_same(output, unbroken)
