@@ -11,10 +11,10 @@ from dccm.checkpoint import (
     load_optimizer,
     optimizer_tensors,
     read_tensors,
-    write_atomically,
     write_tensors,
 )
 from dccm.errors import UserError
+from dccm.files import write_atomically
 
 
 def content(value: float = 1.0) -> TensorFile:

@@ -1,11 +1,12 @@
 import math
+from typing import Any
 
 import pytest
 
 from dccm.collapse import Health, warnings
 
 
-def healthy(**changes: object) -> Health:
+def healthy(**changes: Any) -> Health:
     return Health([10, 12, 9, 11], 0.4, 0.2)._replace(**changes)
 
 
@@ -32,7 +33,7 @@ def test_entropy_of_a_case_by_hand() -> None:
         ({"confident_share": 0.0}, 5, "No image is confident after 5 epochs"),
     ],
 )
-def test_each_way_to_degenerate_is_said_with_a_way_out(changes: dict[str, object], epoch: int, words: str) -> None:
+def test_each_way_to_degenerate_is_said_with_a_way_out(changes: dict[str, Any], epoch: int, words: str) -> None:
     found = warnings(healthy(**changes), epoch)
     assert len(found) == 1
     assert words in found[0]

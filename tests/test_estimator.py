@@ -43,7 +43,7 @@ def cannot_apply(checked: BaseEstimator) -> dict[str, str]:
     }
 
 
-@parametrize_with_checks([estimator()], expected_failed_checks=cannot_apply)
+@parametrize_with_checks([estimator()], expected_failed_checks=cannot_apply)  # type: ignore[untyped-decorator]
 def test_scikit_learn_contract(estimator: BaseEstimator, check: Any) -> None:
     check(estimator)
 

@@ -7,7 +7,7 @@ import dccm
 
 ROOT = Path(dccm.__file__).parent
 LAYERS = (
-    ["errors"], ["machine"], ["config"], ["presets"],
+    ["errors"], ["files"], ["machine"], ["config"], ["presets"],
     ["data.loader"], ["data.perturb"], ["data.images"], ["data.datasets"], ["data.synthetic"], ["data"],
     ["networks.encoder"], ["networks.critic"], ["networks"],
     ["correlations.pseudo_graph"], ["correlations.pseudo_label"], ["correlations.targets"],
@@ -17,7 +17,7 @@ LAYERS = (
     ["evaluation.metrics"], ["evaluation.labels"], ["evaluation"],
     ["methods.base"], ["methods.dccm"], ["methods"],
     ["model"], ["results"], ["run"], ["progress"], ["estimator"],
-    ["report.plots"], ["report.page"], ["report"], ["cli"], ["__main__"],
+    ["report.plots"], ["report.run_files"], ["report.page"], ["report"], ["cli"], ["__main__"],
 )  # fmt: skip
 ORDER = {name: place for place, names in enumerate(LAYERS) for name in names}
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")

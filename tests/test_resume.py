@@ -21,7 +21,7 @@ BATCHES = 5
 def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("data") / "bars.npz"
     found = bars(120, side=8)
-    np.savez(path, images=found.images, labels=found.labels)
+    np.savez(path, images=found.images, labels=np.asarray(found.labels))
     return path
 
 

@@ -1,9 +1,7 @@
 """Weights and state on disk: safetensors and JSON only, written whole or not at all, checked when read."""
 
-import errno
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +13,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from dccm.errors import UserError, require
+from dccm.files import write_atomically
 
 _KEPT = 2
 _CHECKSUM_LENGTH = 32
@@ -26,26 +25,6 @@ class TensorFile(NamedTuple):
 
     tensors: dict[str, Tensor]
     document: dict[str, Any]
-
-
-def write_atomically(path: Path, content: bytes | str) -> None:
-    """Write a file under another name, flush it to the disk, then give it its name: it is never half there."""
-    partial = path.with_name(path.name + ".partial")
-    data = content.encode() if isinstance(content, str) else content
-    try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise UserError(
-                f"No room on disk to write {path} ({len(data)} bytes); what was there is unharmed. "
-                "Free some space, then go on with --resume."
-            ) from error
-        raise UserError(f"Cannot write {path}: {error.strerror}. Choose another output folder.") from error
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], document: Mapping[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """A trained method: what it says of images, and its file, which cannot run code."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dccm.checkpoint import read_tensors, write_atomically, write_tensors
+from dccm.checkpoint import read_tensors, write_tensors
 from dccm.config import DataConfig, Settings, TrainingConfig, build, preset_settings
 from dccm.data.loader import Bytes, Loader
 from dccm.errors import UserError, choose, require
+from dccm.files import write_atomically
 from dccm.machine import choose_device
 from dccm.methods import METHODS
 from dccm.methods.base import GradientMethod
@@ -49,11 +50,11 @@ class RunConfig:
 
 
 def make_config(
-    method: str = "dccm", preset: str = "paper", dataset: str = "", overrides: Settings | None = None
+    method: str = "dccm", preset: str = "paper", dataset: str = "", overrides: Mapping[str, object] | None = None
 ) -> RunConfig:
     """Settings of a preset, with the user's own on top of them."""
     kind = METHODS[choose(method, METHODS, "method", "dccm methods")]
-    settings = preset_settings(method, preset, dataset) | (overrides or {})
+    settings = preset_settings(method, preset, dataset) | dict(overrides or {})
     data, training, *own = build([DataConfig, TrainingConfig, *kind.sections], settings, f"method '{method}'")
     return RunConfig(method, preset, dataset, data, training, own)
 

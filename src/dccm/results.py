@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from dccm.checkpoint import write_atomically
 from dccm.data.images import ImageSet, Skipped
 from dccm.errors import UserError, require
+from dccm.files import write_atomically
 from dccm.model import Floats
 
 _THUMBNAILS = 24

@@ -11,12 +11,13 @@ from typing import Any
 from zlib import crc32
 
 from dccm import results
-from dccm.checkpoint import CheckpointFolder, TensorFile, write_atomically
+from dccm.checkpoint import CheckpointFolder, TensorFile
 from dccm.config import Settings, to_toml
 from dccm.data.images import ImageSet
 from dccm.data.loader import Bytes
 from dccm.errors import UserError, require
 from dccm.evaluation.metrics import scores
+from dccm.files import write_atomically
 from dccm.machine import keep_memory
 from dccm.methods.base import calibrate
 from dccm.model import Model, RunConfig

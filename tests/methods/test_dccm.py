@@ -109,7 +109,12 @@ def test_large_images_are_mined_in_pieces(monkeypatch: pytest.MonkeyPatch) -> No
     trained = model()
     sizes: list[int] = []
     predict: Callable[[torch.Tensor], torch.Tensor] = trained.method.predict
-    monkeypatch.setattr(trained.method, "predict", lambda images: (sizes.append(len(images)), predict(images))[1])
+
+    def counted(images: torch.Tensor) -> torch.Tensor:
+        sizes.append(len(images))
+        return predict(images)
+
+    monkeypatch.setattr(trained.method, "predict", counted)
     updates_of(trained)
     assert sizes == [6] * 5
 

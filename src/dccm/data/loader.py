@@ -76,7 +76,7 @@ class Loader:
 
     def _chunk(self, pixels: int) -> int:
         height, width = self.images.shape[1:3]
-        return max(2, pixels // (height * width))
+        return int(max(2, pixels // (height * width)))
 
     def _to_device(self, images: Bytes) -> Tensor:
         # (B, H, W, C) bytes seen as (B, C, H, W) are channels_last already.

@@ -1,17 +1,10 @@
 """Read a run directory and write what is in it as one self-contained HTML file."""
 
 import base64
-import csv
-import errno
 import io
 import json
 import math
-import os
-import zipfile
-import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,8 +15,9 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 from PIL import Image
 
-from dccm.errors import UserError, require
+from dccm.files import write_atomically
 from dccm.report import plots
+from dccm.report.run_files import Record, RunFiles, gather, number_of
 
 _SKIPPED_SHOWN = 50
 _COLLAPSE_CURVES = {
@@ -36,49 +30,6 @@ _SCORE_NAMES = {"acc": "Accuracy", "nmi": "NMI", "ari": "ARI"}
 _SHOWN_ELSEWHERE = {"scores", "baseline", "warnings", "cost", "versions"}
 _MANY_THUMBNAILS = 1500
 """From here on thumbnails are made smaller, so that the page stays at a few megabytes."""
-_UNREADABLE = (
-    *(OSError, ValueError, TypeError, KeyError, EOFError, OverflowError),
-    *(csv.Error, zipfile.BadZipFile, zlib.error),
-)
-"""What the readers of JSON, CSV and npz files raise when the content is not theirs."""
-
-Record = dict[str, Any]
-
-
-class Assignments(NamedTuple):
-    """One entry per image, in the order of assignments.csv."""
-
-    paths: list[str]
-    clusters: NDArray[np.int64]
-    confidences: NDArray[np.float64]
-    """From 0 to 1; not a number where a method gives none."""
-
-
-class Thumbnails(NamedTuple):
-    """Small copies of the most confident images."""
-
-    images: NDArray[np.uint8]
-    """(M, H, W, C)"""
-    row: NDArray[np.int64]
-    """Row of each in assignments.csv, (M,)."""
-
-
-class Skipped(NamedTuple):
-    """A file that could not be clustered."""
-
-    path: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class RunFiles:
-    """All that the report needs of a run directory."""
-
-    result: Record
-    history: list[Record]
-    assignments: Assignments
-    thumbnails: Thumbnails
-    skipped: list[Skipped]
 
 
 class Thumbnail(NamedTuple):
@@ -109,22 +60,8 @@ def write_report(run: Path) -> Path:
         Path of the page; it needs no other file.
     """
     path = run / "report.html"
-    _write(path, render(gather(run)))
+    write_atomically(path, render(gather(run)).encode("utf-8", errors="replace"))
     return path
-
-
-def gather(run: Path) -> RunFiles:
-    """Read and check the files of a run directory; a missing or broken one is named in one sentence."""
-    require(run.is_dir(), f'There is no run directory {run}; "dccm cluster" writes one.')
-    result = _read_result(run / "result.json")
-    assignments = _read_assignments(run / "assignments.csv", result)
-    return RunFiles(
-        result=result,
-        history=_read_history(run / "history.jsonl"),
-        assignments=assignments,
-        thumbnails=_read_thumbnails(run / "thumbnails.npz", len(assignments.paths)),
-        skipped=_read_skipped(run / "skipped.csv"),
-    )
 
 
 def render(run: RunFiles) -> str:
@@ -136,7 +73,7 @@ def render(run: RunFiles) -> str:
     template = environment.from_string(files("dccm.report").joinpath("report.html.jinja").read_text("utf-8"))
     return template.render(
         result=run.result,
-        duration=_duration_text(_number((run.result.get("cost") or {}).get("seconds"))),
+        duration=_duration_text(number_of((run.result.get("cost") or {}).get("seconds"))),
         scores=_score_table(run.result),
         warnings=_warnings(run),
         cards=_cards(run),
@@ -147,95 +84,6 @@ def render(run: RunFiles) -> str:
         settings=_settings(run.result),
         versions=run.result.get("versions") or {},
     )
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Turn whatever goes wrong while a file is read into one sentence that names it."""
-    require(path.is_file(), f'There is no {path.name} in {path.parent}; "dccm cluster" writes a run directory.')
-    try:
-        yield
-    except UserError:
-        raise
-    except _UNREADABLE as error:
-        reason = f"{error}".replace("\n", " ") or type(error).__name__
-        raise _broken(path, reason) from error
-
-
-def _broken(path: Path, reason: str) -> UserError:
-    return UserError(f'{path} is broken ({reason}); write the run directory anew with "dccm cluster".')
-
-
-def _check(condition: bool, path: Path, reason: str) -> None:
-    if not condition:
-        raise _broken(path, reason)
-
-
-def _read_result(path: Path) -> Record:
-    with _reading(path):
-        result: Record = json.loads(path.read_text("utf-8"))
-        _check(isinstance(result, dict), path, "not a JSON object")
-        for name in ("n_images", "n_clusters"):
-            value = result.get(name)
-            _check(
-                isinstance(value, int) and value >= 1, path, f"{name} must be a whole number from 1 up, got {value!r}"
-            )
-        for name in ("scores", "baseline", "cost", "versions"):
-            _check(isinstance(result.get(name) or {}, dict), path, f"{name} must be an object")
-        theirs = (result.get("baseline") or {}).get("scores") or {}
-        _check(isinstance(theirs, dict), path, "the baseline's scores must be an object")
-        _check(isinstance(result.get("warnings") or [], list), path, "warnings must be a list")
-        return dict.fromkeys(("method", "preset", "dataset", "seed")) | result
-
-
-def _read_history(path: Path) -> list[Record]:
-    with _reading(path):
-        records = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line.strip()]
-        for number, record in enumerate(records, start=1):
-            sound = isinstance(record, dict) and math.isfinite(_number(record.get("epoch")))
-            _check(sound, path, f"record {number} has no epoch")
-        return records
-
-
-def _read_assignments(path: Path, result: Record) -> Assignments:
-    with _reading(path):
-        rows = _csv_rows(path, ["path", "cluster", "confidence"])
-        clusters = np.array([int(row["cluster"]) for row in rows], dtype=np.int64)
-        confidences = np.array([float(row["confidence"] or "nan") for row in rows], dtype=np.float64)
-        expected, count = result["n_images"], result["n_clusters"]
-        _check(len(rows) == expected, path, f"{len(rows)} images, but result.json counts {expected}")
-        inside = bool(((clusters >= 0) & (clusters < count)).all())
-        _check(inside, path, f"a cluster number outside 0 to {count - 1}")
-        return Assignments([row["path"] for row in rows], clusters, confidences.clip(0, 1))
-
-
-def _read_thumbnails(path: Path, n_images: int) -> Thumbnails:
-    with _reading(path), np.load(path, allow_pickle=False) as arrays:
-        images, row = arrays["images"], arrays["row"]
-        shaped = images.dtype == np.uint8 and images.ndim == 4 and 0 not in images.shape[1:]
-        _check(shaped, path, f"images must be uint8 (M, H, W, C), got {images.dtype} {images.shape}")
-        fitting = row.shape == images.shape[:1] and row.dtype.kind in "iu"
-        _check(fitting, path, "row must give one whole number for each image")
-        _check(bool(((row >= 0) & (row < n_images)).all()), path, "a row that assignments.csv does not have")
-        return Thumbnails(images, row.astype(np.int64))
-
-
-def _read_skipped(path: Path) -> list[Skipped]:
-    if not path.exists():
-        return []
-    with _reading(path):
-        return [Skipped(row["path"], row["reason"]) for row in _csv_rows(path, ["path", "reason"])]
-
-
-def _csv_rows(path: Path, header: list[str]) -> list[dict[str, str]]:
-    # File names need not be valid UTF-8, and "replace" still shows the rest of the name.
-    with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        reader = csv.DictReader(file, strict=True)
-        _check(reader.fieldnames == header, path, f"its first line is not {','.join(header)}")
-        rows = list(reader)
-    whole = all(None not in row and None not in row.values() for row in rows)
-    _check(whole, path, f"a line without exactly {len(header)} values")
-    return rows
 
 
 def _cards(run: RunFiles) -> list[Card]:
@@ -284,9 +132,9 @@ def image_uri(pixels: NDArray[np.uint8], *, many: bool = False) -> str:
 
 
 def _charts(run: RunFiles) -> dict[str, Markup | str]:
-    epochs = [_number(record["epoch"]) for record in run.history]
+    epochs = [number_of(record["epoch"]) for record in run.history]
     collapse = {
-        label: [_number(record.get(name)) for record in run.history] for name, label in _COLLAPSE_CURVES.items()
+        label: [number_of(record.get(name)) for record in run.history] for name, label in _COLLAPSE_CURVES.items()
     }
     return {
         "sizes": plots.bar_chart(_sizes(run), title="Cluster sizes"),
@@ -302,12 +150,12 @@ def _charts(run: RunFiles) -> dict[str, Markup | str]:
 def _loss_terms(history: list[Record]) -> dict[str, list[float]]:
     """Every number in the history that is not known to be something else, by name."""
     names = dict.fromkeys(name for record in history for name in record if name not in _NOT_A_LOSS)
-    terms = {name: [_number(record.get(name)) for record in history] for name in names}
+    terms = {name: [number_of(record.get(name)) for record in history] for name in names}
     return {name: values for name, values in terms.items() if any(map(math.isfinite, values))}
 
 
 def _dead_clusters_text(history: list[Record]) -> str:
-    dead = {record["epoch"]: _number(record.get("dead_clusters")) for record in history}
+    dead = {record["epoch"]: number_of(record.get("dead_clusters")) for record in history}
     dead = {epoch: count for epoch, count in dead.items() if math.isfinite(count)}
     if not dead:
         return ""
@@ -334,7 +182,7 @@ def _score_table(result: Record) -> dict[str, Any] | None:
     rows += [(baseline.get("name") or "Baseline", theirs)] if theirs else []
     return {
         "names": [_SCORE_NAMES.get(name, name.replace("_", " ").capitalize()) for name in names],
-        "rows": [(label, [_number(scores.get(name)) for name in names]) for label, scores in rows],
+        "rows": [(label, [number_of(scores.get(name)) for name in names]) for label, scores in rows],
     }
 
 
@@ -359,13 +207,8 @@ def _flat(name: str, value: object) -> dict[str, str]:
     return {name: "–" if value is None else value if isinstance(value, str) else json.dumps(value)}
 
 
-def _number(value: object) -> float:
-    """The value as a float; not a number when it is anything else."""
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
-
-
 def _number_text(value: object) -> str:
-    number = _number(value)
+    number = number_of(value)
     if not math.isfinite(number):
         return "–"
     return f"{number:,.0f}" if number == int(number) or abs(number) >= 1000 else f"{number:,.1f}"
@@ -386,21 +229,3 @@ def _duration_text(seconds: float) -> str:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def _write(path: Path, page: str) -> None:
-    """Write the page under another name, then give it its own: a reader never sees half of it."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(page.encode("utf-8", errors="replace"))
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise UserError(
-                f'No room on disk to write {path}; free some space, then run "dccm report" again.'
-            ) from error
-        raise UserError(f"Cannot write {path} ({error.strerror}); make the run directory writable.") from error
