@@ -12,7 +12,7 @@ class Terminal(io.StringIO):
 
 
 def progress(done: float = 0.5, warnings: list[str] | None = None) -> Progress:
-    record = {"cluster_sizes": [3, 0], "dead_clusters": 1, "warnings": warnings or []}
+    record = {"cluster_sizes": [3, 0], "dead_clusters": 1, "entropy": 0.0, "warnings": warnings or []}
     means = {"loss": 1.25, "graph": 0.5, "confident_share": 0.25, "linked_share": 0.1}
     return Progress(
         epoch=3, epochs=9, batch=2, batches=2, done=done, passes=3.0, images_per_second=812.4, seconds_left=125.0,
@@ -22,7 +22,7 @@ def progress(done: float = 0.5, warnings: list[str] | None = None) -> Progress:
 
 def test_a_line_has_rate_time_left_losses_and_the_state_of_the_clusters() -> None:
     assert describe(progress()) == (
-        "812 images/s  2:05 left  loss 1.250  graph 0.500  confident 25%  linked 10%  clusters used 1/2"
+        "812 images/s  2:05 left  loss 1.250  graph 0.500  confident 25%  linked 10%  clusters used 1/2  balance 0.00"
     )
 
 

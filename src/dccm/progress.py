@@ -103,4 +103,5 @@ def describe(progress: Progress) -> str:
     if progress.record and "cluster_sizes" in progress.record:
         sizes = progress.record["cluster_sizes"]
         parts.append(f"clusters used {len(sizes) - progress.record['dead_clusters']}/{len(sizes)}")
+        parts.append(f"balance {progress.record['entropy']:.2f}")
     return "  ".join(parts)

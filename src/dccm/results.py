@@ -36,13 +36,14 @@ class RunResult:
     """Against true labels, where they are known; last epoch."""
     baseline: dict[str, Any] | None
     """Name and scores of a simple method on the same images."""
-    cost: dict[str, float]
+    cost: dict[str, float | None]
+    """Seconds of training, gradient passes, largest memory."""
     warnings: list[str]
     versions: dict[str, str] = field(default_factory=lambda: versions())
 
     def summary(self) -> str:
         """The outcome in a few lines."""
-        minutes, seconds = divmod(round(self.cost["seconds"]), 60)
+        minutes, seconds = divmod(round(self.cost["seconds"] or 0), 60)
         lines = [
             f"{self.n_images:,} images in {self.n_clusters} clusters; {minutes}:{seconds:02d} minutes of training."
         ]
@@ -105,20 +106,6 @@ def write_history(folder: Path, history: list[dict[str, Any]]) -> None:
 def write_result(folder: Path, result: RunResult) -> None:
     """Write `result.json`."""
     write_atomically(folder / "result.json", json.dumps(asdict(result), indent=1) + "\n")
-
-
-def read_result(folder: Path) -> dict[str, Any]:
-    """Read `result.json` of a finished run."""
-    path = folder / "result.json"
-    require(
-        path.is_file(),
-        f"{folder} holds no finished run: result.json is missing. Give the output folder of dccm cluster, "
-        "or finish the run with --resume.",
-    )
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except ValueError as error:
-        raise UserError(f"{path} is damaged ({error}). Finish the run again with --resume.") from error
 
 
 def read_assignments(folder: Path) -> tuple[list[str], np.ndarray]:

@@ -1,6 +1,5 @@
 """One configuration and one set of images -> one finished run; the only place where all parts meet."""
 
-import resource
 import sys
 import time
 import tomllib
@@ -208,7 +207,11 @@ def _checksum(images: Bytes) -> str:
     return f"{value:08x}"
 
 
-def peak_memory() -> float:
-    """Largest resident memory of this process so far, in MB."""
+def peak_memory() -> float | None:
+    """Largest resident memory of this process so far, in MB; unknown on Windows."""
+    try:
+        import resource
+    except ImportError:
+        return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1024 * 1024 if sys.platform == "darwin" else 1024)

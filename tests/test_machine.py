@@ -1,0 +1,29 @@
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from dccm.errors import UserError
+from dccm.machine import choose_device
+
+
+def kept(**environment: str) -> str:
+    code = "from dccm.machine import keep_memory; print(keep_memory())"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only glibc's allocator can be told")
+def test_memory_is_kept_unless_the_user_says_otherwise() -> None:
+    assert kept() == "True"
+    assert kept(DCCM_KEEP_MEMORY="0") == "False"
+
+
+def test_auto_takes_what_there_is() -> None:
+    assert choose_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def test_a_device_that_is_not_there_is_refused() -> None:
+    with pytest.raises(UserError, match="device 'meta:x' cannot be used on this machine. Take --device cpu or auto."):
+        choose_device("meta:x")
