@@ -198,6 +198,7 @@ def test_bad_settings_end_in_one_sentence_and_exit_code_2(
     output = tmp_path / "run"
     said = refused(["cluster", array, "-o", output, "--set", "mini_batch=8", *words], capsys, monkeypatch)
     assert expected in said
+    assert not output.exists()
 
 
 def test_a_folder_that_holds_a_run_is_not_overwritten(

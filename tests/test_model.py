@@ -49,12 +49,10 @@ def test_a_newer_format_is_refused(folder: Path) -> None:
         Model.load(folder)
 
 
-def test_a_description_that_lacks_something_is_refused(folder: Path) -> None:
-    path = folder / "model.json"
-    content = json.loads(path.read_text())
-    del content["image_shape"]
-    path.write_text(json.dumps(content))
-    with pytest.raises(UserError, match="is cut short: it lacks image_shape"):
+@pytest.mark.parametrize("shape", [None, 8, {"height": 8}])
+def test_a_description_with_something_missing_or_wrong_is_refused(folder: Path, shape: object) -> None:
+    change(folder, image_shape=shape)
+    with pytest.raises(UserError, match="is damaged: image_shape is missing or wrong"):
         Model.load(folder)
 
 

@@ -66,19 +66,11 @@ class TrainingConfig:
 def parse_budget(text: str) -> Settings:
     """Read `minutes:M` or `passes:P`."""
     kind, _, amount = text.partition(":")
-    try:
-        return {f"budget_{choose_kind(kind)}": float(amount)}
-    except ValueError as error:
-        raise UserError(
-            f"budget must be minutes:M or passes:P, got '{text}'. For example --budget minutes:10."
-        ) from error
-
-
-def choose_kind(kind: str) -> str:
-    """`minutes` or `passes`, nothing else."""
-    if kind not in ("minutes", "passes"):
-        raise ValueError(kind)
-    return kind
+    require(
+        kind in ("minutes", "passes") and amount.replace(".", "", 1).isdigit(),
+        f"budget must be minutes:M or passes:P, got '{text}'. For example --budget minutes:10.",
+    )
+    return {f"budget_{kind}": float(amount)}
 
 
 def parse_assignments(assignments: list[str]) -> Settings:

@@ -162,6 +162,9 @@ def _read_document(path: Path) -> dict[str, Any]:
         version <= VERSION,
         f"{path} has format version {version}, and this dccm reads up to {VERSION}. Update dccm to load it.",
     )
-    missing = {"method", "preset", "dataset", "image_shape", "settings"} - set(document)
-    require(not missing, f"{path} is cut short: it lacks {', '.join(sorted(missing))}. Take a sound copy.")
+    kinds = {"method": str, "preset": str, "dataset": str, "image_shape": dict, "settings": dict}
+    wrong = sorted(name for name, kind in kinds.items() if not isinstance(document.get(name), kind))
+    if not wrong and set(document["image_shape"]) != set(ImageShape._fields):
+        wrong = ["image_shape"]
+    require(not wrong, f"{path} is damaged: {', '.join(wrong)} is missing or wrong. Take a sound copy.")
     return dict(document)

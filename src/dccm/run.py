@@ -37,22 +37,14 @@ class Fitted:
     seconds: float
 
 
-def fit(
-    images: Bytes,
-    config: RunConfig,
-    *,
-    checkpoints: CheckpointFolder | None = None,
-    resume: TensorFile | None = None,
-    report: Callable[[Progress], None] | None = None,
-) -> Fitted:
-    """Train a model on images; no label can be passed."""
+def new_model(images: Bytes, config: RunConfig) -> Model:
+    """An untrained model for these images; settings that do not suit them are refused."""
     clusters, count = config.data.n_clusters, len(images)
     require(
         clusters <= count,
         f"n_clusters must not exceed the number of images, {count}, got {clusters}. "
         "Ask for fewer clusters or bring more images.",
     )
-    keep_memory()
     height, width, channels = images.shape[1:]
     model = Model.untrained(ImageShape(channels, height, width), config)
     fewest = model.method.fewest_images
@@ -61,6 +53,30 @@ def fit(
         f"mini_batch must not exceed the number of images, {count}, got {fewest}. "
         f"Bring more images, or lower it, for example --set mini_batch={max(2, count // 4)}.",
     )
+    return model
+
+
+def fit(
+    images: Bytes,
+    config: RunConfig,
+    *,
+    model: Model | None = None,
+    checkpoints: CheckpointFolder | None = None,
+    resume: TensorFile | None = None,
+    report: Callable[[Progress], None] | None = None,
+) -> Fitted:
+    """Train a model on images; no label can be passed.
+
+    Args:
+        images: (N, H, W, C).
+        config: All settings.
+        model: The one to train; none: a new one.
+        checkpoints: Where to write checkpoints; none: nowhere.
+        resume: A checkpoint to go on from.
+        report: Called after each large batch.
+    """
+    model = model or new_model(images, config)
+    keep_memory()
     started = time.monotonic()
     loader = model.loader(images)
     history = train(model.method, loader, config.training, checkpoints=checkpoints, resume=resume, report=report)
@@ -89,6 +105,7 @@ def run(
         report: Called after each large batch.
         say: Called with a sentence that the user should read.
     """
+    model = new_model(found.images, config)  # Before anything is written: it refuses what does not fit.
     description = describe(found.images, config)
     prepare(output, description, resume)
     checkpoints = CheckpointFolder(output / "checkpoints")
@@ -108,7 +125,7 @@ def run(
         if report is not None:
             report(progress)
 
-    fitted = fit(found.images, config, checkpoints=checkpoints, resume=checkpoint, report=keep)
+    fitted = fit(found.images, config, model=model, checkpoints=checkpoints, resume=checkpoint, report=keep)
     return _write(found, config, fitted, output, baseline)
 
 
