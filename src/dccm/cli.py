@@ -251,12 +251,14 @@ def _cluster(
     from dccm.model import make_config
     from dccm.progress import Display
     from dccm.results import parquet_available
-    from dccm.run import run, stored_settings
+    from dccm.run import require_free, run, stored_settings
     from dccm.training import InterruptedRunError
 
     if resume:
         head, stored = stored_settings(output)
         what, overrides = (head["method"], head["preset"], head["dataset"]), stored | overrides
+    else:
+        require_free(output)  # Before images are read, which can take long.
     config = make_config(*what, overrides)
     try:
         with _interruptible(), Display(quiet) as display:

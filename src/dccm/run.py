@@ -77,7 +77,7 @@ def fit(
     """
     model = model or new_model(images, config)
     keep_memory()
-    started = time.monotonic()
+    started = time.monotonic() - (resume.document["seconds"] if resume else 0)
     loader = model.loader(images)
     history = train(model.method, loader, config.training, checkpoints=checkpoints, resume=resume, report=report)
     calibrate(model.method, loader)
@@ -191,18 +191,25 @@ def prepare(output: Path, description: str, resume: bool) -> None:
     if resume:
         _require_same(output, tomllib.loads(description))
         return
-    if output.exists():
-        require(output.is_dir(), f"output must be a folder, and {output} is a file. Choose another with -o.")
-        holds = "a run already" if (output / "config.toml").exists() else "other files"
-        require(
-            not any(output.iterdir()),
-            f"The output folder {output} holds {holds}, and nothing is overwritten. "
-            "Choose another with -o, or go on with that run by --resume.",
-        )
+    require_free(output)
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"Cannot make the output folder {output}: {error.strerror}. Choose another with -o.") from error
+
+
+def require_free(output: Path) -> None:
+    """Refuse an output folder that something is in; it would be mixed up with the run, or lost."""
+    if not output.exists():
+        return
+    require(output.is_dir(), f"output must be a folder, and {output} is a file. Choose another with -o.")
+    holds, way = "other files", ""
+    if (output / "config.toml").exists():
+        holds, way = "a run already", ", or go on with that run by --resume"
+    require(
+        not any(output.iterdir()),
+        f"The output folder {output} holds {holds}, and nothing is overwritten. Choose another with -o{way}.",
+    )
 
 
 def _require_same(output: Path, wanted: dict[str, Any]) -> None:
