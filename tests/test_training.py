@@ -78,6 +78,14 @@ def test_loss_falls() -> None:
     assert history[-1]["loss"] < history[0]["loss"] / 5
 
 
+def test_a_budget_of_passes_overrules_fewer_epochs_too() -> None:
+    assert train(Toy(), loader(), config(epochs=1, budget_passes=2.5))[-1]["passes"] == pytest.approx(8 / 3)
+
+
+def test_of_two_budgets_the_tighter_one_decides() -> None:
+    assert train(Toy(), loader(), config(budget_minutes=10, budget_passes=1))[-1]["passes"] == 1
+
+
 def test_a_budget_of_passes_overrules_more_epochs() -> None:
     assert [r["passes"] for r in train(Toy(), loader(), config(epochs=50, budget_passes=1.5))] == pytest.approx(
         [1, 5 / 3]

@@ -54,6 +54,11 @@ class TrainingConfig:
     checkpoint_minutes: float = 2.0
     """Time between checkpoints, which are written between large batches; one more is written at the end."""
 
+    @property
+    def has_budget(self) -> bool:
+        """Whether minutes or passes decide when the run ends, not epochs."""
+        return self.budget_minutes is not None or self.budget_passes is not None
+
     def __post_init__(self) -> None:
         require(self.epochs >= 1, f"epochs must be at least 1, got {self.epochs}. Give 1 or more.")
         require(self.batch_size >= 2, f"batch_size must be at least 2, got {self.batch_size}. The paper's is 1000.")

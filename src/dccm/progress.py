@@ -57,7 +57,7 @@ class Display:
 
     def training(self, progress: Progress) -> None:
         """A large batch is done."""
-        title = f"epoch {progress.epoch}/{progress.epochs}"
+        title = f"epoch {progress.epoch}" + (f"/{progress.epochs}" if progress.epochs else "")
         if self.bar is not None:
             self.bar.update(self.task, description=title, completed=progress.done, state=describe(progress))
         elif self._time_for_a_line() or progress.done >= 1:

@@ -76,7 +76,8 @@ class Progress:
     """What a progress display can show after each large batch."""
 
     epoch: int
-    epochs: int
+    epochs: int | None
+    """Epochs in all; none when a budget decides."""
     batch: int
     batches: int
     done: float
@@ -238,15 +239,15 @@ class _Run:
         return record
 
     def done(self) -> float:
-        """Share of the run that is done; the tightest of epochs and budgets decides."""
+        """Share of the run that is done: of its budget, the tighter one if it has two, or else of its epochs."""
         position, config = self.position, self.config
         position.seconds = self.seconds_before + time.monotonic() - self.started
-        parts = [(position.epoch + position.batch / self.loader.batches) / config.epochs]
+        shares = []
         if config.budget_minutes is not None:
-            parts = [position.seconds / 60 / config.budget_minutes]
+            shares.append(position.seconds / 60 / config.budget_minutes)
         if config.budget_passes is not None:
-            parts.append(position.images / len(self.loader) / config.budget_passes)
-        return max(parts)
+            shares.append(position.images / len(self.loader) / config.budget_passes)
+        return max(shares, default=(position.epoch + position.batch / self.loader.batches) / config.epochs)
 
     def set_learning_rates(self) -> None:
         factor = 1.0
@@ -262,7 +263,7 @@ class _Run:
         batches = self.loader.batches
         return Progress(
             epoch=record["epoch"] if record else position.epoch + 1,
-            epochs=self.config.epochs,
+            epochs=None if self.config.has_budget else self.config.epochs,
             batch=batches if record else position.batch,
             batches=batches,
             done=min(1.0, done),
