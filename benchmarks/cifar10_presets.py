@@ -30,7 +30,7 @@ VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     "paper, lr 1e-3": ("paper", {"learning_rate": 1e-3}),
     "released, lr 1e-4": ("released", {}),
     "released, lr 1e-3": ("released", {"learning_rate": 1e-3}),
-    "paper, lr 1e-3, no logit_norm": ("paper", {"learning_rate": 1e-3, "logit_norm": False}),
+    "paper with batch norm, lr 1e-3": ("paper", {"learning_rate": 1e-3, "logit_norm": "batch"}),
 }
 POINTS = 10
 CURVE_IMAGES = 5000

@@ -67,17 +67,17 @@ def warnings(health: Health, epoch: int) -> list[str]:
     if health.dead_clusters:
         found.append(
             f"{health.dead_clusters} of {clusters} clusters hold no image. "
-            "Ask for fewer clusters, or balance them with --set logit_norm=true."
+            "Ask for fewer clusters, or balance them with --set logit_norm=balanced."
         )
     if clusters > 2 and largest > _HUGE_CLUSTER:
         found.append(
             f"One cluster holds {largest:.0%} of the images. "
-            "Balance the clusters with --set logit_norm=true, or lower the learning rate."
+            "Balance the clusters with --set logit_norm=balanced, or lower the learning rate."
         )
     if health.linked_share > _EVERYTHING_LINKED:
         found.append(
             f"{health.linked_share:.0%} of all pairs are linked, so the graph tells nothing apart. "
-            "Try --set logit_norm=true, or raise graph_threshold."
+            "Try --set logit_norm=balanced, or raise graph_threshold."
         )
     if epoch >= _PATIENCE and health.confident_share == 0:
         found.append(

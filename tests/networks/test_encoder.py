@@ -5,7 +5,15 @@ import torch
 from torch import Tensor, nn
 
 from dccm.errors import UserError
-from dccm.networks.encoder import Encoder, EncoderOutput, ImageShape, ShallowMap, nearest_architecture
+from dccm.networks.encoder import (
+    BalancedNorm,
+    Encoder,
+    EncoderOutput,
+    ImageShape,
+    LogitNorm,
+    ShallowMap,
+    nearest_architecture,
+)
 from tests.support import seeded
 
 
@@ -122,8 +130,8 @@ def test_images_that_are_too_small_are_refused(height: int, width: int) -> None:
 
 
 @pytest.mark.parametrize("side", [16, 32, 64])
-@pytest.mark.parametrize("logit_norm", [True, False])
-def test_image_alone_and_within_a_batch_get_the_same_prediction(side: int, logit_norm: bool) -> None:
+@pytest.mark.parametrize("logit_norm", ["none", "batch", "balanced"])
+def test_image_alone_and_within_a_batch_get_the_same_prediction(side: int, logit_norm: LogitNorm) -> None:
     encoder = Encoder(ImageShape(3, side, side), 6, logit_norm=logit_norm)
     batch = images(5, 3, side, side)
     for _ in range(5):
@@ -137,12 +145,24 @@ def test_image_alone_and_within_a_batch_get_the_same_prediction(side: int, logit
 
 
 def test_batch_norm_on_the_logits_balances_the_clusters_and_leaves_the_logits_alone() -> None:
-    encoder = Encoder(ImageShape(3, 16, 16), 4, logit_norm=True)
+    encoder = Encoder(ImageShape(3, 16, 16), 4, logit_norm="batch")
     output: EncoderOutput = encoder(images(32, 3, 16, 16))
     norm = encoder.output_norm
     assert isinstance(norm, nn.BatchNorm1d)
     scaled = (output.logits - output.logits.mean(0)) / (output.logits.var(0, unbiased=False) + norm.eps).sqrt()
     torch.testing.assert_close(output.prediction, torch.softmax(scaled, dim=1), rtol=1e-4, atol=1e-5)
+
+
+def test_balanced_norm_worked_by_hand() -> None:
+    norm = BalancedNorm(2)
+    norm.scale.data.fill_(3)
+    # Columns have means 2 and 10 and deviations 1 and 2.
+    found = norm(torch.tensor([[1.0, 8.0], [3.0, 12.0]]))
+    torch.testing.assert_close(found, torch.tensor([[-3.0, -3.0], [3.0, 3.0]]), rtol=1e-4, atol=1e-4)
+
+
+def test_balanced_norm_learns_one_scale_and_no_cluster_of_its_own() -> None:
+    assert [tuple(parameter.shape) for parameter in BalancedNorm(7).parameters()] == [()]
 
 
 def test_without_batch_norm_the_prediction_is_the_softmax_of_the_logits() -> None:
@@ -194,6 +214,6 @@ def test_gradient_reaches_every_weight_and_is_finite(side: int) -> None:
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_constant_images_get_finite_predictions(value: float) -> None:
-    encoder = Encoder(ImageShape(1, 32, 32), 4, logit_norm=True)
+    encoder = Encoder(ImageShape(1, 32, 32), 4, logit_norm="batch")
     prediction = encoder(torch.full((2, 1, 32, 32), value)).prediction
     torch.testing.assert_close(prediction.sum(dim=1), torch.ones(2))

@@ -24,7 +24,7 @@ from dccm.data.perturb import PerturbationConfig, perturb
 from dccm.errors import require
 from dccm.methods.base import GradientMethod
 from dccm.networks.critic import Critic, map_positions
-from dccm.networks.encoder import Encoder, EncoderOutput, ImageShape, Initialisation, ShallowMap
+from dccm.networks.encoder import Encoder, EncoderOutput, ImageShape, Initialisation, LogitNorm, ShallowMap
 from dccm.training import Update
 
 _MINED_PIXELS = 1024 * 1024
@@ -65,8 +65,8 @@ class DCCMConfig:
     """Where the 32-pixel network's shallow map S is taken: behind the pooling after it, or before."""
     deep_feature: Literal["hidden", "logits"] = "hidden"
     """Which layer is D for the critic: the first linear layer, or the last one's outputs."""
-    logit_norm: bool = True
-    """Batch norm on the outputs of the last linear layer; balances the clusters."""
+    logit_norm: LogitNorm = "batch"
+    """Norm on the outputs of the last linear layer: none, batch norm, or batch norm with one scale for all clusters."""
     initialisation: Initialisation = "torch"
     """Start of the weights: PyTorch's, or linear layers like the identity and Kaiming-normal convolutions."""
     mini_batch: int = 32

@@ -11,6 +11,7 @@ from dccm.errors import require
 
 ShallowMap = Literal["pooled", "unpooled"]
 Initialisation = Literal["torch", "identity"]
+LogitNorm = Literal["none", "batch", "balanced"]
 
 SMALLEST_SIDE = 8
 _SMALLEST_UNPADDED = 20
@@ -87,7 +88,7 @@ class Encoder(nn.Module):
         n_clusters: Length of the prediction feature.
         shallow_map: Take S of the 32-pixel network behind the pooling that follows it, or before; the other two
             networks have no pooling there.
-        logit_norm: Batch norm on the outputs of the last linear layer, which balances the clusters.
+        logit_norm: Norm on the outputs of the last linear layer, which balances the clusters; see `logit_norm_layer`.
         initialisation: PyTorch's own start, or linear layers like the identity and Kaiming-normal convolutions.
     """
 
@@ -97,7 +98,7 @@ class Encoder(nn.Module):
         n_clusters: int,
         *,
         shallow_map: ShallowMap = "pooled",
-        logit_norm: bool = False,
+        logit_norm: LogitNorm = "none",
         initialisation: Initialisation = "torch",
     ) -> None:
         super().__init__()
@@ -117,7 +118,7 @@ class Encoder(nn.Module):
             )
         )
         self.output = nn.Linear(self.architecture.hidden, n_clusters)
-        self.output_norm: nn.Module = nn.BatchNorm1d(n_clusters) if logit_norm else nn.Identity()
+        self.output_norm = logit_norm_layer(logit_norm, n_clusters)
         if initialisation == "identity":
             self.apply(_start_like_identity)
 
@@ -133,6 +134,30 @@ class Encoder(nn.Module):
         feature = self.hidden(self.pool(conv).flatten(1))
         logits = self.output(feature)
         return EncoderOutput(feature_map, conv, feature, logits, torch.softmax(self.output_norm(logits), dim=1))
+
+
+def logit_norm_layer(kind: LogitNorm, n_clusters: int) -> nn.Module:
+    """No norm, batch norm with a scale and shift for each cluster, or batch norm with one scale for all of them."""
+    if kind == "none":
+        return nn.Identity()
+    return nn.BatchNorm1d(n_clusters) if kind == "batch" else BalancedNorm(n_clusters)
+
+
+class BalancedNorm(nn.Module):
+    """Batch norm without a shift and with a single scale: no cluster can be talked down until it dies out.
+
+    Every cluster's logit keeps mean 0 and the same deviation over the batch; only how sure all of them are is learnt.
+    """
+
+    def __init__(self, n_clusters: int) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(n_clusters, affine=False)
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """Norm the logits, (B, K)."""
+        normed: Tensor = self.norm(logits)
+        return normed * self.scale
 
 
 def _layers(layers: tuple[tuple[str, int, int], ...], channels: int, padded: bool) -> tuple[nn.Sequential, int]:
