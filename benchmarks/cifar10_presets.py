@@ -30,7 +30,7 @@ VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     "paper, lr 1e-3": ("paper", {"learning_rate": 1e-3}),
     "released, lr 1e-4": ("released", {}),
     "released, lr 1e-3": ("released", {"learning_rate": 1e-3}),
-    "paper with batch norm, lr 1e-3": ("paper", {"learning_rate": 1e-3, "logit_norm": "batch"}),
+    "paper with balanced norm, lr 1e-3": ("paper", {"learning_rate": 1e-3, "logit_norm": "balanced"}),
 }
 POINTS = 10
 CURVE_IMAGES = 5000

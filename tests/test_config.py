@@ -39,7 +39,7 @@ def test_released_differs_from_paper_where_the_documents_say() -> None:
     paper, released = (make_config("dccm", preset, "cifar100").settings() for preset in ("paper", "released"))
     changed = {name for name in paper if paper[name] != released[name]}
     assert changed == {
-        "clean_weight", "logit_norm", "label_loss", "information_weight", "initialisation", "uses", "brightness",
+        "clean_weight", "label_loss", "information_weight", "initialisation", "uses", "brightness",
         "deep_feature", "negatives", "learning_rate",
     }  # fmt: skip
 

@@ -67,12 +67,11 @@ def warnings(health: Health, epoch: int) -> list[str]:
     if health.dead_clusters:
         found.append(
             f"{health.dead_clusters} of {clusters} clusters hold no image. "
-            "Ask for fewer clusters, or balance them with --set logit_norm=balanced."
+            "Ask for fewer clusters, or try --set logit_norm=balanced."
         )
     if clusters > 2 and largest > _HUGE_CLUSTER:
         found.append(
-            f"One cluster holds {largest:.0%} of the images. "
-            "Balance the clusters with --set logit_norm=balanced, or lower the learning rate."
+            f"One cluster holds {largest:.0%} of the images. Try --set logit_norm=balanced, or lower the learning rate."
         )
     if health.linked_share > _EVERYTHING_LINKED:
         found.append(

@@ -144,9 +144,10 @@ def logit_norm_layer(kind: LogitNorm, n_clusters: int) -> nn.Module:
 
 
 class BalancedNorm(nn.Module):
-    """Batch norm without a shift and with a single scale: no cluster can be talked down until it dies out.
+    """Batch norm without a shift and with a single scale for all clusters.
 
-    Every cluster's logit keeps mean 0 and the same deviation over the batch; only how sure all of them are is learnt.
+    Every cluster's logit keeps mean 0 and the same deviation over the batch, so that no cluster can be talked down by
+    its own scale and shift; only how sure all of them are is learnt.
     """
 
     def __init__(self, n_clusters: int) -> None:
