@@ -37,10 +37,11 @@ def main() -> None:
 
 
 def table(result: dict[str, Any]) -> str:
-    """One variant as a Markdown table; the last row is of all 60,000 images."""
+    """One variant as a Markdown table; the last row is of all 60,000 images, if the run went to its end."""
     rows = [f"**{result['variant']}**", "", "| passes | " + " | ".join(PANELS.values()) + " |", "|---" * 6 + "|"]
-    for point in [*result["curve"], result["final"]]:
-        name = f"{point['passes']:.2f}" + (" (all images)" if point is result["final"] else "")
+    final = [result["final"]] if "final" in result else []
+    for point in [*result["curve"], *final]:
+        name = f"{point['passes']:.2f}" + (" (all images)" if point in final else "")
         cells = [f"{point[key]:.3f}" for key in ("acc", "nmi", "ari", "confident_share")]
         rows.append(f"| {name} | " + " | ".join(cells) + f" | {point['clusters']} |")
     return "\n".join(rows) + "\n"
