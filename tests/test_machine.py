@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dccm.errors import UserError
-from dccm.machine import choose_device
+from dccm.machine import choose_device, require_compiler
 
 
 def kept(**environment: str) -> str:
@@ -27,3 +27,10 @@ def test_auto_takes_what_there_is() -> None:
 def test_a_device_that_is_not_there_is_refused() -> None:
     with pytest.raises(UserError, match="device 'meta:x' cannot be used on this machine. Take --device cpu or auto."):
         choose_device("meta:x")
+
+
+def test_compiling_without_a_compiler_is_refused_before_the_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    with pytest.raises(UserError, match="compile = true needs a C\\+\\+ compiler"):
+        require_compiler(torch.device("cpu"))
+    require_compiler(torch.device("cuda"))

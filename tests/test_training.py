@@ -190,3 +190,21 @@ def test_a_collapse_is_in_the_history_in_plain_words() -> None:
     assert record["dead_clusters"] == 2
     assert record["entropy"] == 0
     assert any("2 of 3 clusters hold no image" in warning for warning in record["warnings"])
+
+
+def test_losses_are_computed_in_the_wanted_precision_and_steps_are_not() -> None:
+    seen: list[bool] = []
+
+    class Watching(Toy):
+        def updates(self, batch: Batch) -> Iterator[Update]:
+            seen.append(torch.is_autocast_enabled("cpu"))
+            yield from super().updates(batch)
+            seen.append(torch.is_autocast_enabled("cpu"))
+
+    train(Watching(), loader(), config(epochs=1, precision="bfloat16"))
+    assert seen
+    assert all(seen)
+    assert not torch.is_autocast_enabled("cpu")
+    seen.clear()
+    train(Watching(), loader(), config(epochs=1))
+    assert not any(seen)

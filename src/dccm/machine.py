@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import shutil
 import sys
 from functools import cache
 
@@ -24,6 +25,13 @@ def choose_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         raise UserError(f"device '{name}' cannot be used on this machine. Take --device cpu or auto.") from error
     return device
+
+
+def require_compiler(device: torch.device) -> None:
+    """Refuse to compile for a CPU without a C++ compiler, before the first step fails in the depths of torch."""
+    names = (os.environ.get("CXX"), "g++", "clang++", "cl")
+    if device.type == "cpu" and not any(name and shutil.which(name) for name in names):
+        raise UserError("compile = true needs a C++ compiler (g++, clang++ or cl). Install one, or leave it out.")
 
 
 @cache

@@ -177,7 +177,7 @@ class _Run:
         self.set_learning_rates()
         sums: dict[str, Tensor] = {}
         updates, watched = 0, None
-        for update in self.learner.updates(batch):
+        for update in self.updates(batch):
             update.optimizer.zero_grad(set_to_none=True)
             update.loss.backward()
             update.optimizer.step()
@@ -187,6 +187,17 @@ class _Run:
             self.position.images += update.images
             watched = update.watched or watched
         self.add(sums, updates, watched)
+
+    def updates(self, batch: Batch) -> Iterator[Update]:
+        """The learner's updates, its losses computed in the wanted precision; gradients and steps are not."""
+        updates = iter(self.learner.updates(batch))
+        lower = self.config.precision == "bfloat16"
+        while True:
+            with torch.autocast(batch.images.device.type, torch.bfloat16, enabled=lower):
+                update = next(updates, None)
+            if update is None:
+                return
+            yield update
 
     def add(self, sums: dict[str, Tensor], updates: int, watched: Watched | None) -> None:
         """Take a large batch's losses and counts into the epoch's; a loss that is no number ends the run."""

@@ -1,4 +1,5 @@
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -158,3 +159,26 @@ def test_bytes_that_were_given_are_left_as_they_were() -> None:
 
 def test_batch_has_no_room_for_a_label() -> None:
     assert {field.name for field in dataclasses.fields(Batch)} == {"images", "index", "generator"}
+
+
+def test_images_that_stay_on_the_device_give_the_same_batches() -> None:
+    images = numbered(25, side=3)
+    plain, kept = (
+        Loader(images, batch_size=6, seed=1, device=torch.device("cpu"), resident=resident)
+        for resident in (False, True)
+    )
+    for one, other in zip(plain.shuffled(2), kept.shuffled(2), strict=True):
+        assert torch.equal(one.images, other.images)
+        assert one.images.stride() == other.images.stride()
+    assert torch.equal(torch.cat(list(plain.ordered())), torch.cat(list(kept.ordered())))
+    assert torch.equal(torch.cat(list(plain.calibrating())), torch.cat(list(kept.calibrating())))
+
+
+def test_a_mapped_file_gives_the_same_batches_as_the_array(tmp_path: Path) -> None:
+    images = numbered(25, side=3)
+    np.save(tmp_path / "images.npy", images)
+    mapped = np.load(tmp_path / "images.npy", mmap_mode="r")
+    plain, other = (Loader(source, batch_size=6, seed=1, device=torch.device("cpu")) for source in (images, mapped))
+    for one, two in zip(plain.shuffled(0), other.shuffled(0), strict=True):
+        assert torch.equal(one.images, two.images)
+    assert torch.equal(torch.cat(list(plain.ordered())), torch.cat(list(other.ordered())))

@@ -56,3 +56,11 @@ def test_a_saved_model_predicts_the_same_bits(fitted: Fitted, images: Bytes, tmp
 
 def test_loss_falls(fitted: Fitted) -> None:
     assert fitted.history[-1]["loss"] < fitted.history[0]["loss"]
+
+
+@pytest.mark.slow
+def test_compiled_networks_learn_the_same_but_for_rounding(fitted: Fitted, images: Bytes) -> None:
+    name = fitted.model.config.method
+    compiled = fit(images, make_config(name, overrides=SMALL | {"compile": True, "epochs": 1}))
+    assert compiled.model.method.state_dict().keys() == fitted.model.method.state_dict().keys()
+    assert compiled.history[0]["loss"] == pytest.approx(fitted.history[0]["loss"], rel=0.02)

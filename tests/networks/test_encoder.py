@@ -81,14 +81,25 @@ def test_layers_are_those_of_table_4(side: int, layers: list[str], hidden: int, 
     assert encoder.output.weight.shape == (10, hidden)
 
 
-def test_each_convolution_is_followed_by_batch_norm_and_relu() -> None:
+def test_each_convolution_is_followed_by_batch_norm_and_relu_behind_any_pooling() -> None:
     encoder = Encoder(ImageShape(3, 32, 32), 10)
-    plain = [module for module in encoder.modules() if not list(module.children())]
-    followers = [plain[number + 1 : number + 3] for number, module in enumerate(plain) if isinstance(module, nn.Conv2d)]
-    assert len(followers) == 4
-    for norm, relu in followers:
-        assert isinstance(norm, nn.BatchNorm2d)
-        assert isinstance(relu, nn.ReLU)
+    plain = [
+        type(module) for module in [*encoder.shallow.modules(), *encoder.deep.modules()] if not [*module.children()]
+    ]
+    conv, pooled = [nn.Conv2d, nn.BatchNorm2d, nn.ReLU], [nn.Conv2d, nn.BatchNorm2d, nn.MaxPool2d, nn.ReLU]
+    assert plain == conv + pooled + pooled + conv
+
+
+def test_relu_behind_the_pooling_is_relu_before_it_with_the_same_slopes() -> None:
+    encoder = Encoder(ImageShape(3, 32, 32), 10, shallow_map="unpooled")
+    other = Encoder(ImageShape(3, 32, 32), 10)
+    for mine, theirs in zip(encoder.parameters(), other.parameters(), strict=True):
+        mine.data.copy_(theirs.data)
+    batch = images(4, 3, 32, 32)
+    for network in (encoder, other):  # The first has ReLU before its first pooling, the second behind it.
+        network(batch).prediction[:, 0].sum().backward()
+    for mine, theirs in zip(encoder.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(mine.grad, theirs.grad)
 
 
 @pytest.mark.parametrize(("shallow_map", "side"), [("pooled", 14), ("unpooled", 28)])

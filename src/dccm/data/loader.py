@@ -37,13 +37,25 @@ def equal_parts(count: int, size: int) -> int:
 
 
 class Loader:
-    """Hands out the images of one data set."""
+    """Hands out the images of one data set.
 
-    def __init__(self, images: Bytes, *, batch_size: int, seed: int, device: torch.device) -> None:
+    Args:
+        images: (N, H, W, C); in memory, or mapped from a file.
+        batch_size: Images in a large batch.
+        seed: Decides every order and draw.
+        device: Where batches are wanted.
+        resident: Keep all bytes on the device; none: if that is a GPU with room for twice as much.
+    """
+
+    def __init__(
+        self, images: Bytes, *, batch_size: int, seed: int, device: torch.device, resident: bool | None = None
+    ) -> None:
         self.images = images
         self.batch_size = batch_size
         self.seed = seed
         self.device = device
+        keeps = _fits(images, device) if resident is None else resident
+        self._resident = torch.from_numpy(np.array(images)).to(device) if keeps else None
 
     def __len__(self) -> int:
         return len(self.images)
@@ -58,31 +70,45 @@ class Loader:
         order = torch.randperm(len(self.images), generator=self._generator(torch.device("cpu"), epoch))
         for number, index in enumerate(order.tensor_split(self.batches)):
             if number >= start:
-                yield Batch(
-                    self._to_device(self.images[index.numpy()]), index, self._generator(self.device, epoch, number)
-                )
+                yield Batch(self._take(index.numpy()), index, self._generator(self.device, epoch, number))
 
     def ordered(self) -> Iterator[Tensor]:
         """All images once, in their own order."""
         chunk = self._chunk(_PREDICTION_PIXELS)
         for start in range(0, len(self.images), chunk):
-            yield self._to_device(self.images[start : start + chunk])
+            yield self._take(slice(start, start + chunk))
 
     def calibrating(self) -> Iterator[Tensor]:
         """All images once, in a fixed random order and in large batches: for population statistics."""
         order = torch.randperm(len(self.images), generator=self._generator(torch.device("cpu"), -1)).numpy()
         for index in np.array_split(order, equal_parts(len(order), self._chunk(_CALIBRATION_PIXELS))):
-            yield self._to_device(self.images[np.sort(index)])
+            yield self._take(np.sort(index))
 
     def _chunk(self, pixels: int) -> int:
         height, width = self.images.shape[1:3]
         return int(max(2, pixels // (height * width)))
 
-    def _to_device(self, images: Bytes) -> Tensor:
+    def _take(self, index: npt.NDArray[np.int64] | slice) -> Tensor:
+        """Images as floats on the device; bytes travel, and only bytes."""
+        if self._resident is not None:
+            chosen = index if isinstance(index, slice) else torch.from_numpy(index).to(self.device)
+            pixels = self._resident[chosen]
+        else:
+            pixels = torch.from_numpy(np.require(self.images[index], requirements=["C", "W"]))
+            if self.device.type == "cuda":
+                pixels = pixels.pin_memory().to(self.device, non_blocking=True)
+            pixels = pixels.to(self.device)
         # (B, H, W, C) bytes seen as (B, C, H, W) are channels_last already.
-        pixels = torch.from_numpy(np.require(images, requirements=["C", "W"])).permute(0, 3, 1, 2)
-        return pixels.to(self.device, non_blocking=True).float().div_(255)
+        return pixels.permute(0, 3, 1, 2).float().div_(255)
 
     def _generator(self, device: torch.device, *place: int) -> torch.Generator:
         state = np.random.SeedSequence([self.seed, *(number + 1 for number in place)]).generate_state(1, np.uint64)
         return torch.Generator(device).manual_seed(int(state[0] >> np.uint64(1)))
+
+
+def _fits(images: Bytes, device: torch.device) -> bool:
+    """Whether a GPU has room for all bytes and as much again for the training."""
+    if device.type != "cuda":
+        return False
+    free, _ = torch.cuda.mem_get_info(device)
+    return images.nbytes * 2 < free

@@ -48,6 +48,11 @@ class GradientMethod(nn.Module, ABC):
         """Images that the method needs at least."""
         return 2
 
+    def compile_networks(self) -> None:
+        """Let torch.compile rewrite each network; names and weights stay as they are."""
+        for network in self.children():
+            network.compile()
+
     def before_epoch(self, loader: Loader, epoch: int) -> None:
         """Renew targets that span the whole data set; most methods have none."""
 

@@ -162,22 +162,25 @@ class BalancedNorm(nn.Module):
 
 
 def _layers(layers: tuple[tuple[str, int, int], ...], channels: int, padded: bool) -> tuple[nn.Sequential, int]:
-    """The named layers, and how many channels come out; convolution = convolution + batch norm + ReLU."""
+    """The named layers, and how many channels come out; convolution = convolution + batch norm + ReLU.
+
+    Where pooling follows, ReLU comes behind it: the largest of some values is the same before and after ReLU, and
+    there are fewer of them.
+    """
     modules: OrderedDict[str, nn.Module] = OrderedDict()
+    kinds = [kind for kind, _, _ in layers]
     for number, (kind, kernel, wanted) in enumerate(layers):
+        parts: OrderedDict[str, nn.Module] = OrderedDict()
         if kind == "pool":
-            modules[f"pool{number}"] = nn.MaxPool2d(kernel)
-            continue
-        padding = kernel // 2 if padded else 0
-        modules[f"conv{number}"] = nn.Sequential(
-            OrderedDict(
-                # Batch norm removes any bias of the convolution before it.
-                conv=nn.Conv2d(channels, wanted, kernel, padding=padding, bias=False),
-                norm=nn.BatchNorm2d(wanted),
-                relu=nn.ReLU(inplace=True),
-            )
-        )
-        channels = wanted
+            parts["pool"] = nn.MaxPool2d(kernel)
+        else:
+            # Batch norm removes any bias of the convolution before it.
+            parts["conv"] = nn.Conv2d(channels, wanted, kernel, padding=kernel // 2 if padded else 0, bias=False)
+            parts["norm"] = nn.BatchNorm2d(wanted)
+            channels = wanted
+        if kinds[number : number + 2] != ["conv", "pool"] and "conv" in kinds[max(0, number - 1) : number + 1]:
+            parts["relu"] = nn.ReLU(inplace=True)
+        modules[f"{kind}{number}"] = nn.Sequential(parts)
     return nn.Sequential(modules), channels
 
 
