@@ -16,7 +16,8 @@ from dccm.data.synthetic import bars
 QUICK = ["--epochs", "2", "--quiet"]
 QUICK += ["--set", "batch_size=20", "--set", "mini_batch=8", "--set", "critic_positions=2"]
 RUN_FILES = {
-    "assignments.csv", "assignments.parquet", "checkpoints", "config.toml", "embedding.parquet", "history.jsonl",
+    "assignments.csv", "assignments.parquet", "checkpoints", "config.toml", "duplicates.csv", "embedding.parquet",
+    "history.jsonl",
     "model", "report.html", "result.json", "skipped.csv", "thumbnails.npz",
 }  # fmt: skip
 
@@ -69,7 +70,7 @@ def test_a_run_directory_holds_all_that_was_promised(finished: Path) -> None:
     assert result["scores"] is None
     assert result["settings"]["n_clusters"] == 3
     assert result["versions"]["torch"]
-    assert "broken.png,UnidentifiedImageError" in (finished / "skipped.csv").read_text()
+    assert "broken.png,not an image" in (finished / "skipped.csv").read_text()
     assert len((finished / "history.jsonl").read_text().splitlines()) == 2
 
 
@@ -143,7 +144,7 @@ def test_the_report_is_written_anew(finished: Path, monkeypatch: pytest.MonkeyPa
     assert (finished / "report.html").read_bytes() == page
 
 
-COMMANDS = ("demo", "cluster", "predict", "evaluate", "report", "methods", "datasets", "presets")
+COMMANDS = ("demo", "cluster", "prepare", "predict", "evaluate", "report", "methods", "datasets", "presets")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -235,7 +236,7 @@ def test_no_room_on_disk_ends_in_one_sentence(
 
 @pytest.mark.parametrize(
     ("source", "expected"),
-    [("nowhere", "There is no file or folder"), ("cifar10", "is not read by name yet"), (".", "There is no image in")],
+    [("nowhere", "There is no file or folder"), (".", "There is no image in")],
 )
 def test_sources_that_cannot_be_read_are_refused(
     source: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

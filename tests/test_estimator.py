@@ -3,9 +3,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from PIL import Image
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from torch.utils.data import TensorDataset
 
 import dccm
 from dccm import DCCM
@@ -93,6 +96,22 @@ def test_a_path_is_read(fitted: DCCM, found: ImageSet, tmp_path: Path) -> None:
     np.save(tmp_path / "images.npy", found.images)
     assert np.array_equal(fitted.predict(tmp_path / "images.npy"), fitted.labels_)
     assert np.array_equal(fitted.predict(str(tmp_path / "images.npy")), fitted.labels_)
+
+
+def test_tensors_and_data_sets_are_the_same_images(fitted: DCCM, found: ImageSet) -> None:
+    tensor = torch.from_numpy(found.images).permute(0, 3, 1, 2)
+    assert found.labels is not None
+    assert np.array_equal(fitted.predict(tensor), fitted.labels_)
+    assert np.array_equal(fitted.predict(TensorDataset(tensor, torch.from_numpy(found.labels))), fitted.labels_)
+    assert np.array_equal(fitted.predict(found), fitted.labels_)
+
+
+def test_a_list_of_files_is_read(fitted: DCCM, found: ImageSet, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}.png" for name in found.names]
+    for path, image in zip(paths, found.images):
+        Image.fromarray(image[..., 0]).save(path)
+    assert np.array_equal(fitted.predict(paths), fitted.labels_)
+    assert np.array_equal(fitted.predict(tmp_path), fitted.labels_)
 
 
 def test_flattened_images_are_taken_as_squares(found: ImageSet) -> None:

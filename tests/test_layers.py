@@ -8,16 +8,25 @@ import dccm
 ROOT = Path(dccm.__file__).parent
 LAYERS = (
     ["errors"], ["files"], ["machine"], ["config"], ["presets"],
-    ["data.loader"], ["data.perturb"], ["data.images"], ["data.datasets"], ["data.synthetic"], ["data"],
+    ["data.loader"], ["data.perturb"], ["data.images"], ["data.synthetic"], ["data.names"], ["data.decode"],
+    ["data.duplicates"], ["data.cache"],
+    ["data.sources.base"], ["data.sources.arrays"], ["data.sources.array_files"], ["data.sources.folder"],
+    ["data.sources.listing"], ["data.sources.archive"], ["data.sources.parquet"], ["data.sources.objects"],
+    ["data.sources"],
+    ["data.benchmarks.download"], ["data.benchmarks.pickled"], ["data.benchmarks.official"], ["data.benchmarks.trees"],
+    ["data.benchmarks.cifar"], ["data.benchmarks.stl"], ["data.benchmarks.mnist"], ["data.benchmarks.imagenet"],
+    ["data.benchmarks.tiny_imagenet"], ["data.benchmarks"],
+    ["data.prepare"], ["data.read"], ["data.datasets"], ["data"],
     ["networks.encoder"], ["networks.critic"], ["networks"],
     ["correlations.pseudo_graph"], ["correlations.pseudo_label"], ["correlations.targets"],
     ["correlations.local_robustness"], ["correlations.triplets"], ["correlations.mutual_information"],
     ["correlations.objective"], ["correlations"],
     ["collapse"], ["checkpoint"], ["training"],
-    ["evaluation.metrics"], ["evaluation.labels"], ["evaluation"],
+    ["evaluation.metrics"], ["evaluation.labels"], ["evaluation.baseline"], ["evaluation"],
     ["methods.base"], ["methods.dccm"], ["methods"],
     ["model"], ["results"], ["run"], ["progress"], ["estimator"],
-    ["report.plots"], ["report.run_files"], ["report.page"], ["report"], ["cli"], ["__main__"],
+    ["report.plots"], ["report.run_files"], ["report.page"], ["report"],
+    ["clustering"], ["printing"], ["cli"], ["__main__"],
 )  # fmt: skip
 ORDER = {name: place for place, names in enumerate(LAYERS) for name in names}
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
@@ -54,6 +63,8 @@ def test_training_knows_no_method_and_no_label() -> None:
 @pytest.mark.parametrize("path", FILES, ids=module_name)
 def test_nothing_loads_pickled_data(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert "import pickle" not in text
+    # CIFAR is published as pickles: this one file reads them with an unpickler that can name and run nothing.
+    assert "import pickle" not in text or path == ROOT / "data" / "benchmarks" / "pickled.py"
+    assert "pickle.load" not in text
     assert "torch.load" not in text
     assert "allow_pickle=True" not in text

@@ -6,7 +6,8 @@ __version__ = "0.1.0"
 __all__ = ["DCCM", "ImageSet", "Model", "UserError", "__version__", "read_images"]
 
 if TYPE_CHECKING:
-    from dccm.data.images import ImageSet, read_images
+    from dccm.data.images import ImageSet
+    from dccm.data.read import read_images
     from dccm.errors import UserError
     from dccm.estimator import DCCM
     from dccm.model import Model
@@ -16,7 +17,7 @@ _HOMES = {
     "ImageSet": "dccm.data.images",
     "Model": "dccm.model",
     "UserError": "dccm.errors",
-    "read_images": "dccm.data.images",
+    "read_images": "dccm.data.read",
 }
 
 

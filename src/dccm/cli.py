@@ -4,23 +4,15 @@ Nothing heavy is imported before a command needs it: torch alone takes seconds.
 """
 
 import json
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from dccm import __version__
 from dccm.errors import UserError, did_you_mean, require
-
-if TYPE_CHECKING:
-    from dccm.data.images import ImageSet
-    from dccm.model import RunConfig
-    from dccm.progress import Display
-    from dccm.results import RunResult
+from dccm.printing import print_csv, print_table
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -31,12 +23,23 @@ app = typer.Typer(
     epilog="Example: dccm cluster photos/ -k 12 -o clusters",
 )
 
+_IMAGES = "Folder, zip or tar archive, parquet, .npy or .npz file, list of paths (.txt, .csv)"
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Folder for everything that is written.")]
 Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting; may be repeated.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")]
 Seed = Annotated[int | None, typer.Option(help="Decides every random draw.")]
+Cache = Annotated[
+    Path | None, typer.Option(help="Folder for prepared images; default $DCCM_CACHE, or your cache folder.")
+]
+Workers = Annotated[int | None, typer.Option(min=1, help="Threads that decode images; default one a processor.")]
+DataRoot = Annotated[
+    Path | None, typer.Option(help="Folder with the official files of a data set; what is missing is downloaded.")
+]
+ClassFolders = Annotated[
+    bool, typer.Option("--class-folders", help="The first folder of each path is the true class, for the scores only.")
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in the output folder.")]
 
 
@@ -74,22 +77,24 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Cluster the 1,797 handwritten digits that ship with scikit-learn, beside k-means, and write a report."""
-    overrides = _overrides(settings, seed=seed)
-    _cluster(
-        "digits",
+    from dccm.clustering import Reading, cluster_images
+    from dccm.evaluation.baseline import kmeans_on_pixels
+
+    cluster_images(
+        Reading(images="digits"),
         ("dccm", "fast", "digits"),
-        overrides,
+        _overrides(settings, seed=seed),
         output or Path("dccm-demo"),
         resume=resume,
         quiet=quiet,
         as_json=as_json,
-        baseline=_kmeans_on_pixels,
+        baseline=kmeans_on_pixels,
     )
 
 
 @app.command(epilog="Example: dccm cluster photos/ -k 12 -o clusters")
 def cluster(
-    images: Annotated[str, typer.Argument(help="Folder of images, .npy or .npz file, or 'digits'.")],
+    images: Annotated[str, typer.Argument(help=_IMAGES + ' or a name of "dccm datasets".')],
     clusters: Annotated[int | None, typer.Option("-k", "--clusters", help="Number of clusters.")] = None,
     method: Annotated[str, typer.Option("-m", "--method", help='See "dccm methods".')] = "dccm",
     preset: Annotated[str, typer.Option(help='See "dccm presets".')] = "paper",
@@ -100,12 +105,17 @@ def cluster(
     epochs: Annotated[int | None, typer.Option(help="Times that every image is drawn.")] = None,
     image_size: Annotated[int | None, typer.Option(help="Side in pixels to which images are brought.")] = None,
     budget: Annotated[str | None, typer.Option(help="minutes:M or passes:P, whatever --epochs says.")] = None,
+    class_folders: ClassFolders = False,
+    data_root: DataRoot = None,
+    cache: Cache = None,
+    workers: Workers = None,
     device: Device = None,
     resume: Resume = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Cluster images; write assignments, a model for later images, and a report."""
+    from dccm.clustering import Reading, cluster_images
     from dccm.data.datasets import DATASETS
 
     require(
@@ -116,8 +126,8 @@ def cluster(
         settings, n_clusters=clusters, seed=seed, epochs=epochs, image_size=image_size, device=device, budget=budget
     )
     name = images if images in DATASETS and not Path(images).exists() else dataset
-    _cluster(
-        images,
+    cluster_images(
+        Reading(images=images, class_folders=class_folders, data_root=data_root, cache=cache, workers=workers),
         (method, preset, name),
         overrides,
         output or Path(f"dccm-{Path(images).stem or 'run'}"),
@@ -127,18 +137,40 @@ def cluster(
     )
 
 
+@app.command(epilog="Example: dccm prepare photos/ --image-size 96")
+def prepare(
+    images: Annotated[str, typer.Argument(help=_IMAGES + ' or a name of "dccm datasets".')],
+    image_size: Annotated[int | None, typer.Option(min=8, help="Side in pixels to which images are brought.")] = None,
+    fit: Annotated[str, typer.Option(help="crop the longer side, or pad the shorter one.")] = "crop",
+    data_root: DataRoot = None,
+    cache: Cache = None,
+    workers: Workers = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Decode images before a run, and list damaged files and duplicates; later runs start at once."""
+    from dccm.clustering import Reading, prepare_images
+    from dccm.config import DataConfig, build
+
+    [data] = build([DataConfig], {"fit": fit}, "prepare")
+    reading = Reading(images=images, data_root=data_root, cache=cache, workers=workers)
+    prepare_images(reading, image_size, data.fit, quiet=quiet, as_json=as_json)
+
+
 @app.command(epilog="Example: dccm predict clusters new-photos/ -o new-assignments")
 def predict(
     model: Annotated[Path, typer.Argument(help="Run directory, or model folder of DCCM.save.")],
-    images: Annotated[Path, typer.Argument(help="Folder of images, .npy or .npz file.")],
+    images: Annotated[Path, typer.Argument(help=_IMAGES)],
     output: Output = None,
+    cache: Cache = None,
+    workers: Workers = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")] = "auto",
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Assign new images to the clusters of a trained model, with confidence; as CSV, or into a folder with -o."""
     from dccm import results
-    from dccm.data.images import read_images
+    from dccm.data.read import read_images
     from dccm.model import Model
     from dccm.progress import Display
     from dccm.run import prepare
@@ -148,18 +180,25 @@ def predict(
         prepare(output, "", resume=False)
     with Display(quiet) as display:
         found = read_images(
-            images, image_size=_side(trained.shape), channels=trained.shape.channels, report=display.reading
+            images,
+            image_size=_side(trained.shape),
+            fit=trained.config.data.fit,
+            channels=trained.shape.channels,
+            cache=cache,
+            workers=workers,
+            report=display.reading,
+            say=display.say,
         )
     probabilities = trained.predict_proba(found.images)
     if output is not None:
         results.write_assignments(output, found.names, probabilities)
-        results.write_skipped(output, found.skipped)
+        results.write_left_out(output, found)
     rows = list(zip(found.names, probabilities.argmax(axis=1).tolist(), probabilities.max(axis=1).tolist()))
     if as_json:
         keys = ("path", "cluster", "confidence")
         print(json.dumps({"assignments": [dict(zip(keys, row)) for row in rows], "skipped": found.skipped}))
     elif output is None:
-        _print_rows(("path", "cluster", "confidence"), [(name, c, f"{p:.6f}") for name, c, p in rows])
+        print_csv(("path", "cluster", "confidence"), [(name, c, f"{p:.6f}") for name, c, p in rows])
     else:
         print(f"{len(rows):,} images assigned, {len(found.skipped)} skipped; see {output / 'assignments.csv'}.")
     if found.skipped and output is None and not quiet:
@@ -200,18 +239,15 @@ def methods(as_json: Json = False) -> None:
 
     fields = ("year", "learns", "cost", "citation")
     rows = [{"method": name} | {key: getattr(kind, key) for key in fields} for name, kind in METHODS.items()]
-    _print_table(rows, as_json)
+    print_table(rows, as_json)
 
 
 @app.command(epilog="Example: dccm datasets")
 def datasets(as_json: Json = False) -> None:
-    """List the data sets of the paper (its Table 1), and those that need no download."""
-    from dccm.data.datasets import DATASETS, READ_BY_NAME
+    """List the data sets that are read by name: Table 1 of the paper and two more, with licence and citation."""
+    from dccm.data.datasets import DATASETS
 
-    rows: list[dict[str, Any]] = [
-        {"name": name} | row._asdict() | {"read by name": name in READ_BY_NAME} for name, row in DATASETS.items()
-    ]
-    _print_table(rows, as_json)
+    print_table([{"name": name} | row._asdict() for name, row in DATASETS.items()], as_json)
 
 
 @app.command(epilog="Example: dccm presets paper --dataset cifar10")
@@ -231,92 +267,9 @@ def presets(
             for name, tables in read_presets(method).items()
             for table, values in tables.items()
         ]
-        return _print_table(rows, as_json)
+        return print_table(rows, as_json)
     settings = make_config(method, preset, dataset).settings()
-    return _print_table([{"setting": name, "value": value} for name, value in settings.items()], as_json)
-
-
-def _cluster(
-    images: str,
-    what: tuple[str, str, str],
-    overrides: dict[str, object],
-    output: Path,
-    *,
-    resume: bool,
-    quiet: bool,
-    as_json: bool,
-    baseline: Callable[["ImageSet", "RunConfig"], dict[str, Any]] | None = None,
-) -> None:
-    """Read images, run the method on them, write the report, print the outcome."""
-    from dccm.model import make_config
-    from dccm.progress import Display
-    from dccm.results import parquet_available
-    from dccm.run import require_free, run, stored_settings
-    from dccm.training import InterruptedRunError
-
-    if resume:
-        head, stored = stored_settings(output)
-        what, overrides = (head["method"], head["preset"], head["dataset"]), stored | overrides
-    else:
-        require_free(output)  # Before images are read, which can take long.
-    config = make_config(*what, overrides)
-    try:
-        with _interruptible(), Display(quiet) as display:
-            found = _read(images, config, display)
-            _say_what(found, config, display)
-            result = run(
-                found, config, output, resume=resume, baseline=baseline, report=display.training, say=display.say
-            )
-    except InterruptedRunError as stop:
-        where = f"The checkpoint is {stop.checkpoint}; go on" if stop.checkpoint else "Begin again"
-        print(f"\nInterrupted. {where} with: {_resume_command()}", file=sys.stderr)
-        sys.exit(130)
-    _finish(result, found, output, as_json, parquet_available())
-
-
-def _finish(result: "RunResult", found: "ImageSet", output: Path, as_json: bool, parquet: bool) -> None:
-    from dataclasses import asdict
-
-    from dccm.report import write_report
-
-    page = write_report(output)
-    if as_json:
-        print(json.dumps(asdict(result)))
-        return
-    print(result.summary())
-    if found.skipped:
-        print(f"{len(found.skipped)} files were skipped; {output / 'skipped.csv'} says why.")
-    if not parquet:
-        print("No parquet files were written: they need pyarrow. Get it with: pip install 'dccm[data]'")
-    print(f"Assignments: {output / 'assignments.csv'}\nModel:       {output / 'model'}\nReport:      {page}")
-
-
-def _say_what(found: "ImageSet", config: "RunConfig", display: "Display") -> None:
-    """What is about to be clustered, by which network."""
-    from dccm.networks.encoder import ImageShape, nearest_architecture
-
-    count, height, width, channels = found.images.shape
-    side = nearest_architecture(ImageShape(channels, height, width)).side
-    display.say(
-        f"{count:,} images of {height} x {width} x {channels} ({len(found.skipped)} skipped) into "
-        f"{config.data.n_clusters} clusters; the paper's network for {side} pixels, preset {config.preset}."
-    )
-
-
-def _read(images: str, config: "RunConfig", display: "Display") -> "ImageSet":
-    """Images by name of a data set or by path."""
-    from dccm.data.datasets import DATASETS, READ_BY_NAME, load_digits
-    from dccm.data.images import read_images
-
-    path = Path(images)
-    if not path.exists() and images in READ_BY_NAME:
-        return load_digits()
-    require(
-        path.exists() or images not in DATASETS,
-        f"The data set '{images}' is not read by name yet. Give its images as a folder, .npy or .npz file, "
-        f"and --dataset {images} for its preset.",
-    )
-    return read_images(path, image_size=config.data.image_size, report=display.reading)
+    return print_table([{"setting": name, "value": value} for name, value in settings.items()], as_json)
 
 
 def _overrides(assignments: list[str] | None, *, budget: str | None = None, **flags: object) -> dict[str, object]:
@@ -327,59 +280,9 @@ def _overrides(assignments: list[str] | None, *, budget: str | None = None, **fl
     return parse_assignments(assignments or []) | given | (parse_budget(budget) if budget else {})
 
 
-def _kmeans_on_pixels(found: "ImageSet", config: "RunConfig") -> dict[str, Any]:
-    """What k-means makes of the same pixels."""
-    from sklearn.cluster import KMeans
-
-    from dccm.evaluation.metrics import scores
-
-    pixels = found.images.reshape(len(found.images), -1) / 255
-    kmeans = KMeans(config.data.n_clusters, n_init=10, random_state=config.training.seed)
-    return {"name": "k-means on pixels", "scores": scores(found.labels, kmeans.fit_predict(pixels))}  # type: ignore[arg-type]
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """A polite request to end is treated as Ctrl-C."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _resume_command() -> str:
-    import shlex
-
-    words = ["dccm", *sys.argv[1:]]
-    return shlex.join(words if "--resume" in words else [*words, "--resume"])
-
-
 def _side(shape: Any) -> int | None:
     """The side to bring images to; images that are not square must come in the model's shape."""
     return int(shape.height) if shape.height == shape.width else None
-
-
-def _print_rows(header: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    import csv
-
-    sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-
-
-def _print_table(rows: list[dict[str, Any]], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(rows))
-        return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(*(str(name) for name in rows[0]), box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*("" if value is None else str(value) for value in row.values()))
-    Console(width=None if sys.stdout.isatty() else 160).print(table, markup=False, highlight=False)
 
 
 if __name__ == "__main__":

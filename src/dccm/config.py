@@ -25,7 +25,9 @@ class DataConfig:
     n_clusters: int = 10
     """K, the number of clusters."""
     image_size: int | None = None
-    """Side in pixels to which images are brought; none: arrays keep theirs, folders get 32."""
+    """Side in pixels to which images are brought; none: arrays keep theirs, others get the nearest of 32, 64, 96."""
+    fit: Literal["crop", "pad"] = "crop"
+    """How images become square: the longer side is cropped to its middle, or the shorter one padded with black."""
 
     def __post_init__(self) -> None:
         require(self.n_clusters >= 2, f"n_clusters must be at least 2, got {self.n_clusters}. Ask for two or more.")
@@ -45,6 +47,10 @@ class TrainingConfig:
     """Decides every random draw."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1, mps."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Numbers that networks compute in; bfloat16 is for GPUs that have it."""
+    compile: bool = False
+    """Let torch.compile rewrite the networks; it costs a minute at the start and needs a C++ compiler on a CPU."""
     schedule: Literal["constant", "cosine"] = "constant"
     """Learning rate over the run: as given, or down to zero along half a cosine."""
     budget_minutes: float | None = None

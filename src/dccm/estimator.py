@@ -10,9 +10,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dccm.config import Settings
-from dccm.data.images import ImageSet, as_bytes, read_images, resized, with_channels
+from dccm.config import DataConfig, Settings, build
+from dccm.data.images import ImageSet, as_bytes, resized, with_channels
 from dccm.data.loader import Bytes
+from dccm.data.read import read_images
 from dccm.errors import require
 from dccm.model import Floats, Model, make_config
 from dccm.networks.encoder import SMALLEST_SIDE
@@ -22,9 +23,10 @@ from dccm.run import fit
 class DCCM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Cluster images by Deep Comprehensive Correlation Mining.
 
-    Images are a uint8 array (N, H, W) or (N, H, W, C), floats in [0, 1] of the same shape, a path of a folder or of an
-    `.npy`/`.npz` file, or an `ImageSet`. Rows of numbers, (N, F), are taken as flattened square grey images: their
-    range is brought to 0..1 by the smallest and largest value seen in `fit`, missing pixels are 0.
+    Images are a uint8 array (N, H, W) or (N, H, W, C), floats in [0, 1] of the same shape, a tensor (N, C, H, W), a
+    path of anything that `dccm cluster` reads, a data set of torch or Hugging Face, or an `ImageSet`. Rows of numbers,
+    (N, F), are taken as flattened square grey images: their range is brought to 0..1 by the smallest and largest value
+    seen in `fit`, missing pixels are 0.
 
     Args:
         n_clusters: K.
@@ -136,12 +138,12 @@ class DCCM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def _images(self, X: Any, fitting: bool) -> Bytes:  # noqa: N803
         """Images of any accepted kind as bytes, in the shape that the model wants."""
-        if isinstance(X, str | Path):
+        if isinstance(X, str | Path | ImageSet) or _is_data_set(X):
             shape = None if fitting else self.model_.shape
             size = self.image_size if shape is None else shape.height
-            X = read_images(Path(X), image_size=size, channels=shape and shape.channels)  # noqa: N806
-        if isinstance(X, ImageSet):
-            X = X.images  # noqa: N806
+            [data] = build([DataConfig], {"fit": (self.settings or {}).get("fit", "crop")}, "settings")
+            found = read_images(X, image_size=size, fit=data.fit, channels=shape and shape.channels)
+            X = found.images  # noqa: N806
         # Strings and objects are refused by the conversion; whole images keep their type.
         X = validate_data(self, X, reset=fitting, allow_nd=True, dtype=None, ensure_min_samples=2 if fitting else 1)  # noqa: N806
         if X.ndim == 2:
@@ -170,3 +172,11 @@ class DCCM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         # Features come from a float32 network, whatever the images were.
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+def _is_data_set(thing: Any) -> bool:
+    """Whether this is a tensor, a data set or a list of files, rather than something like an array."""
+    if isinstance(thing, list | tuple):
+        return bool(thing) and isinstance(thing[0], str | Path)
+    like_array = hasattr(thing, "shape") or hasattr(thing, "__array__")
+    return hasattr(thing, "detach") or (hasattr(thing, "__getitem__") and not like_array)

@@ -55,6 +55,14 @@ class Display:
         elif done == total or self._time_for_a_line():
             self.say(f"reading images {done}/{total}")
 
+    def downloading(self, done: int, total: int) -> None:
+        """Bytes fetched so far."""
+        state = f"{done / 1e6:.1f}/{total / 1e6:.1f} MB"
+        if self.bar is not None:
+            self.bar.update(self.task, description="downloading", completed=done / max(total, 1), state=state)
+        elif done == total or self._time_for_a_line():
+            self.say(f"downloading {state}")
+
     def training(self, progress: Progress) -> None:
         """A large batch is done."""
         title = f"epoch {progress.epoch}" + (f"/{progress.epochs}" if progress.epochs else "")

@@ -4,21 +4,25 @@ import csv
 import io
 import json
 import platform
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dccm.data.images import ImageSet, Skipped
+from dccm.data.images import Duplicate, ImageSet, Skipped
+from dccm.data.loader import Bytes
 from dccm.errors import UserError, require
-from dccm.files import write_atomically
+from dccm.files import csv_lines, whole_file, write_atomically
 from dccm.model import Floats
 
 _THUMBNAILS = 24
 """Most confident images of a cluster that the report shows."""
+_ROW_GROUP = 16_384
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,10 @@ class RunResult:
     preset: str
     dataset: str | None
     n_images: int
+    n_skipped: int
+    """Files that could not be read."""
+    n_duplicates: int
+    """Images that are the same as an earlier one."""
     n_clusters: int
     seed: int
     settings: dict[str, Any]
@@ -64,25 +72,31 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), "machine": platform.machine()} | packages
 
 
-def write_assignments(folder: Path, names: list[str], probabilities: Floats) -> None:
+def write_assignments(folder: Path, names: Sequence[str], probabilities: Floats) -> None:
     """Write cluster and confidence of each image as `assignments.csv`, and `.parquet` where pyarrow is installed."""
     clusters, confidence = probabilities.argmax(axis=1), probabilities.max(axis=1)
-    rows = zip(names, clusters.tolist(), (f"{value:.6f}" for value in confidence))
+    rows = ((name, int(cluster), f"{value:.6f}") for name, cluster, value in zip(names, clusters, confidence))
     write_csv(folder / "assignments.csv", ("path", "cluster", "confidence"), rows)
-    write_parquet(
-        folder / "assignments.parquet",
-        {"path": _text(names), "cluster": clusters.astype(np.int64), "confidence": confidence},
+    blocks = (
+        {"path": _text(names, rows), "cluster": clusters[rows].astype(np.int64), "confidence": confidence[rows]}
+        for rows in _row_groups(len(names))
     )
+    write_parquet(folder / "assignments.parquet", blocks)
 
 
-def write_skipped(folder: Path, skipped: list[Skipped]) -> None:
-    """Write which files were left out, and why, as `skipped.csv`."""
-    write_csv(folder / "skipped.csv", ("path", "reason"), skipped)
+def write_left_out(folder: Path, found: ImageSet) -> None:
+    """Write skipped files with their reason as `skipped.csv`, images that are there twice as `duplicates.csv`."""
+    write_csv(folder / "skipped.csv", Skipped._fields, found.skipped)
+    write_csv(folder / "duplicates.csv", Duplicate._fields, found.duplicates)
 
 
-def write_embedding(folder: Path, names: list[str], features: Floats) -> None:
+def write_embedding(folder: Path, found: ImageSet, embed: Callable[[Bytes], Floats]) -> None:
     """Write the deep feature of each image as `embedding.parquet`, where pyarrow is installed."""
-    write_parquet(folder / "embedding.parquet", {"path": _text(names), "feature": list(features)})
+    blocks = (
+        {"path": _text(found.names, rows), "feature": list(embed(found.images[rows]))}
+        for rows in _row_groups(len(found.names))
+    )
+    write_parquet(folder / "embedding.parquet", blocks)
 
 
 def write_thumbnails(folder: Path, found: ImageSet, probabilities: Floats) -> None:
@@ -125,13 +139,13 @@ def read_csv(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def write_csv(path: Path, header: tuple[str, ...], rows: Any) -> None:
+def write_csv(path: Path, header: tuple[str, ...], rows: Iterable[Iterable[object]]) -> None:
     """Write rows as CSV; names of files may hold commas, quotes, newlines or bytes that are no text."""
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    write_atomically(path, buffer.getvalue().encode("utf-8", errors="surrogateescape"))
+    with whole_file(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="")
+        text.writelines(csv_lines(chain([header], rows)))
+        text.flush()
+        text.detach()
 
 
 def parquet_available() -> bool:
@@ -139,18 +153,29 @@ def parquet_available() -> bool:
     return find_spec("pyarrow") is not None
 
 
-def write_parquet(path: Path, columns: dict[str, Any]) -> None:
-    """Write columns as parquet, if pyarrow is installed; the command line says so when it is not."""
+def write_parquet(path: Path, blocks: Iterable[dict[str, Any]]) -> None:
+    """Write blocks of columns as parquet, if pyarrow is installed; the command line says so when it is not."""
     if not parquet_available():
         return
     import pyarrow
     import pyarrow.parquet
 
-    buffer = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.table(columns), buffer)
-    write_atomically(path, buffer.getvalue())
+    with whole_file(path) as file:
+        writer = None
+        for block in blocks:
+            table = pyarrow.table(block)
+            writer = writer or pyarrow.parquet.ParquetWriter(file, table.schema)
+            writer.write_table(table)
+        if writer is not None:
+            writer.close()
 
 
-def _text(names: list[str]) -> list[str]:
+def _row_groups(count: int) -> Iterator[slice]:
+    """Rows that are written together, so that memory does not grow with the number of images."""
+    return (slice(start, min(start + _ROW_GROUP, count)) for start in range(0, count, _ROW_GROUP))
+
+
+def _text(names: Sequence[str], rows: slice) -> list[str]:
     """Names that are text: parquet has no place for other bytes."""
-    return [name.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="replace") for name in names]
+    chosen = (names[row] for row in range(rows.start, rows.stop))
+    return [name.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="replace") for name in chosen]

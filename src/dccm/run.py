@@ -17,7 +17,7 @@ from dccm.data.loader import Bytes
 from dccm.errors import UserError, require
 from dccm.evaluation.metrics import scores
 from dccm.files import write_atomically
-from dccm.machine import keep_memory
+from dccm.machine import keep_memory, require_compiler
 from dccm.methods.base import calibrate
 from dccm.model import Model, RunConfig
 from dccm.networks.encoder import ImageShape
@@ -79,6 +79,13 @@ def fit(
     keep_memory()
     started = time.monotonic() - (resume.document["seconds"] if resume else 0)
     loader = model.loader(images)
+    require(
+        config.training.precision == "float32" or loader.device.type != "cpu",
+        "precision must be float32 on a CPU, got bfloat16: it is slower there, or fails. Leave it out.",
+    )
+    if config.training.compile:
+        require_compiler(loader.device)
+        model.method.compile_networks()
     history = train(model.method, loader, config.training, checkpoints=checkpoints, resume=resume, report=report)
     calibrate(model.method, loader)
     return Fitted(model, history, time.monotonic() - started)
@@ -90,7 +97,7 @@ def run(
     output: Path,
     *,
     resume: bool = False,
-    baseline: Callable[[ImageSet, RunConfig], dict[str, Any]] | None = None,
+    baseline: Callable[[ImageSet, int, int], dict[str, Any]] | None = None,
     report: Callable[[Progress], None] | None = None,
     say: Callable[[str], None] = print,
 ) -> RunResult:
@@ -115,7 +122,7 @@ def run(
     if resume and checkpoint is None:
         say("No sound checkpoint was found; the run starts from the beginning.")
     write_atomically(output / "config.toml", description)
-    results.write_skipped(output, found.skipped)
+    results.write_left_out(output, found)
     history: list[Record] = list(checkpoint.document["history"]) if checkpoint else []
 
     def keep(progress: Progress) -> None:
@@ -134,27 +141,31 @@ def _write(
     config: RunConfig,
     fitted: Fitted,
     output: Path,
-    baseline: Callable[[ImageSet, RunConfig], dict[str, Any]] | None,
+    baseline: Callable[[ImageSet, int, int], dict[str, Any]] | None,
 ) -> RunResult:
     """Fill the run directory of a trained model; labels are looked at here for the first time."""
     probabilities = fitted.model.predict_proba(found.images)
     fitted.model.save(output / "model")
     results.write_history(output, fitted.history)
     results.write_assignments(output, found.names, probabilities)
-    results.write_embedding(output, found.names, fitted.model.transform(found.images))
+    results.write_embedding(output, found, fitted.model.transform)
     results.write_thumbnails(output, found, probabilities)
     last = fitted.history[-1] if fitted.history else {}
-    labels = found.labels
+    labels, compared = found.labels, None
+    if baseline is not None and labels is not None:
+        compared = baseline(found, config.data.n_clusters, config.training.seed)
     result = RunResult(
         method=config.method,
         preset=config.preset,
         dataset=config.dataset or None,
         n_images=len(found.images),
+        n_skipped=len(found.skipped),
+        n_duplicates=len(found.duplicates),
         n_clusters=config.data.n_clusters,
         seed=config.training.seed,
         settings=config.settings(),
         scores=None if labels is None else scores(labels, probabilities.argmax(axis=1)),
-        baseline=baseline(found, config) if baseline is not None and labels is not None else None,
+        baseline=compared,
         cost={"seconds": fitted.seconds, "passes": last.get("passes", 0.0), "peak_memory_mb": peak_memory()},
         warnings=last.get("warnings", []),
     )

@@ -5,6 +5,7 @@ import json
 import math
 import zipfile
 import zlib
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dccm.data.names import Names
 from dccm.errors import UserError, require
 
 _UNREADABLE = (
@@ -29,7 +31,7 @@ Record = dict[str, Any]
 class Assignments(NamedTuple):
     """One entry per image, in the order of assignments.csv."""
 
-    paths: list[str]
+    paths: Names
     clusters: NDArray[np.int64]
     confidences: NDArray[np.float64]
     """From 0 to 1; not a number where a method gives none."""
@@ -112,7 +114,7 @@ def _read_result(path: Path) -> Record:
         theirs = (result.get("baseline") or {}).get("scores") or {}
         _check(isinstance(theirs, dict), path, "the baseline's scores must be an object")
         _check(isinstance(result.get("warnings") or [], list), path, "warnings must be a list")
-        return dict.fromkeys(("method", "preset", "dataset", "seed")) | result
+        return dict.fromkeys(("method", "preset", "dataset", "seed", "n_duplicates")) | result
 
 
 def _read_history(path: Path) -> list[Record]:
@@ -126,14 +128,22 @@ def _read_history(path: Path) -> list[Record]:
 
 def _read_assignments(path: Path, result: Record) -> Assignments:
     with _reading(path):
-        rows = _csv_rows(path, ["path", "cluster", "confidence"])
-        clusters = np.array([int(row["cluster"]) for row in rows], dtype=np.int64)
-        confidences = np.array([float(row["confidence"] or "nan") for row in rows], dtype=np.float64)
+        clusters, confidences = array("q"), array("d")
+        paths = Names(_noted(_csv_rows(path, ["path", "cluster", "confidence"]), clusters, confidences))
         expected, count = result["n_images"], result["n_clusters"]
-        _check(len(rows) == expected, path, f"{len(rows)} images, but result.json counts {expected}")
-        inside = bool(((clusters >= 0) & (clusters < count)).all())
+        _check(len(paths) == expected, path, f"{len(paths)} images, but result.json counts {expected}")
+        found = np.array(clusters, dtype=np.int64)
+        inside = bool(((found >= 0) & (found < count)).all())
         _check(inside, path, f"a cluster number outside 0 to {count - 1}")
-        return Assignments([row["path"] for row in rows], clusters, confidences.clip(0, 1))
+        return Assignments(paths, found, np.array(confidences).clip(0, 1))
+
+
+def _noted(rows: Iterator[list[str]], clusters: "array[int]", confidences: "array[float]") -> Iterator[str]:
+    """The paths of the rows, one by one; millions of rows are never in memory as such."""
+    for path, cluster, confidence in rows:
+        clusters.append(int(cluster))
+        confidences.append(float(confidence or "nan"))
+        yield path
 
 
 def _read_thumbnails(path: Path, n_images: int) -> Thumbnails:
@@ -151,18 +161,18 @@ def _read_skipped(path: Path) -> list[Skipped]:
     if not path.exists():
         return []
     with _reading(path):
-        return [Skipped(row["path"], row["reason"]) for row in _csv_rows(path, ["path", "reason"])]
+        return [Skipped(*row) for row in _csv_rows(path, ["path", "reason"])]
 
 
-def _csv_rows(path: Path, header: list[str]) -> list[dict[str, str]]:
+def _csv_rows(path: Path, header: list[str]) -> Iterator[list[str]]:
     # File names need not be valid UTF-8, and "replace" still shows the rest of the name.
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        reader = csv.DictReader(file, strict=True)
-        _check(reader.fieldnames == header, path, f"its first line is not {','.join(header)}")
-        rows = list(reader)
-    whole = all(None not in row and None not in row.values() for row in rows)
-    _check(whole, path, f"a line without exactly {len(header)} values")
-    return rows
+        reader = csv.reader(file, strict=True)
+        _check(next(reader, None) == header, path, f"its first line is not {','.join(header)}")
+        for row in reader:
+            if row:  # An empty line is no row.
+                _check(len(row) == len(header), path, f"a line without exactly {len(header)} values")
+                yield row
 
 
 def number_of(value: object) -> float:

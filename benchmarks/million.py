@@ -1,0 +1,83 @@
+"""How much memory an image costs while very many are prepared and trained on.
+
+python -m benchmarks.million work-folder --images 1000000
+
+Makes a folder of tiny PNG files, then lets a fresh process prepare and train on a small part and another one on all of
+them; the difference of their largest resident memory, by the difference of the number of images, is the cost of one.
+The pages of the mapped file are part of it. Writes benchmarks/results/million.json.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+RESULT = Path(__file__).parent / "results" / "million.json"
+SIDE = 8
+FEW = 20_000
+PROGRAM = """
+import resource, sys
+from pathlib import Path
+from dccm.data.read import read_images
+from dccm.model import make_config
+from dccm.run import fit
+source, cache, side, passes = sys.argv[1:]
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+found = read_images(Path(source), image_size=int(side), cache=Path(cache))
+prepared = peak()
+settings = {"budget_passes": float(passes), "mini_batch": 500, "information_weight": 0.0, "clean_weight": 0.0}
+fit(found.images, make_config("dccm", "fast", "", settings))
+print(len(found.images), prepared, peak())
+"""
+
+
+def make_files(folder: Path, count: int) -> None:
+    """Tiny grey images, 1,000 in each folder."""
+    random = np.random.default_rng(0)
+    for start in range(0, count, 1000):
+        place = folder / f"{start // 1000:04d}"
+        place.mkdir(parents=True, exist_ok=True)
+        for number, pixels in enumerate(
+            random.integers(0, 256, (min(1000, count - start), SIDE, SIDE), dtype=np.uint8)
+        ):
+            Image.fromarray(pixels).save(place / f"{number:03d}.png", compress_level=1)
+
+
+def measured(source: Path, cache: Path, images: int) -> tuple[int, int, int]:
+    """Images, and the largest memory after preparing and after training, of a fresh process."""
+    passes = str(20_000 / images)  # As many updates whatever the number of images.
+    command = [sys.executable, "-c", PROGRAM, str(source), str(cache), str(SIDE), passes]
+    words = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    return int(words[0]), int(words[1]), int(words[2])
+
+
+def main() -> None:
+    """Compare few images with many."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--images", type=int, default=1_000_000)
+    arguments = parser.parse_args()
+    counts = {"few": FEW, "many": arguments.images}
+    found = {}
+    for name, count in counts.items():
+        folder = arguments.work / f"tiny-{count}"
+        if not folder.exists():
+            make_files(folder, count)
+        found[name] = measured(folder, arguments.work / "cache", count)
+        print(name, found[name], flush=True)
+    more = found["many"][0] - found["few"][0]
+    result = {
+        "images": found["many"][0],
+        "bytes an image, preparing": (found["many"][1] - found["few"][1]) / more,
+        "bytes an image, preparing and training": (found["many"][2] - found["few"][2]) / more,
+    }
+    print(json.dumps(result, indent=1))
+    RESULT.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

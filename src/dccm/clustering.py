@@ -1,0 +1,158 @@
+"""From what the user named to a finished run directory: what `dccm cluster`, `demo` and `prepare` do."""
+
+import json
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dccm.config import Settings
+from dccm.data.datasets import DATASETS, open_benchmark
+from dccm.data.decode import Fit
+from dccm.data.images import ImageSet
+from dccm.data.read import read_images
+from dccm.model import RunConfig, make_config
+from dccm.networks.encoder import ImageShape, nearest_architecture
+from dccm.progress import Display
+from dccm.report import write_report
+from dccm.results import RunResult, parquet_available
+from dccm.run import require_free, run, stored_settings
+from dccm.training import InterruptedRunError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Which images, and how they are read."""
+
+    images: str
+    """A path, or the name of a data set."""
+    class_folders: bool = False
+    data_root: Path | None = None
+    cache: Path | None = None
+    workers: int | None = None
+
+    def read(self, display: Display, image_size: int | None, fit: Fit) -> ImageSet:
+        """The images, prepared."""
+        source: Any = Path(self.images)
+        if self.images in DATASETS and not source.exists():
+            source = open_benchmark(self.images, self.data_root, report=display.downloading)
+        return read_images(
+            source,
+            image_size=image_size,
+            fit=fit,
+            class_folders=self.class_folders,
+            cache=self.cache,
+            workers=self.workers,
+            report=display.reading,
+            say=display.say,
+        )
+
+
+def cluster_images(
+    reading: Reading,
+    what: tuple[str, str, str],
+    overrides: Settings,
+    output: Path,
+    *,
+    resume: bool = False,
+    quiet: bool = False,
+    as_json: bool = False,
+    baseline: Callable[[ImageSet, int, int], dict[str, Any]] | None = None,
+) -> None:
+    """Read images, run a method on them, write the report, print the outcome.
+
+    Args:
+        reading: The images.
+        what: Method, preset and data set of the preset.
+        overrides: Settings that win over the preset's.
+        output: The run directory.
+        resume: Go on with the run in it, with its own settings below `overrides`.
+        quiet: No progress.
+        as_json: Print the result as JSON.
+        baseline: A simple method to compare with, when there are labels.
+    """
+    if resume:
+        head, stored = stored_settings(output)
+        what, overrides = (head["method"], head["preset"], head["dataset"]), stored | overrides
+    else:
+        require_free(output)  # Before images are read, which can take long.
+    config = make_config(*what, overrides)
+    with _interruptible(output), Display(quiet) as display:
+        found = reading.read(display, config.data.image_size, config.data.fit)
+        _say_what(found, config, display)
+        result = run(found, config, output, resume=resume, baseline=baseline, report=display.training, say=display.say)
+    _finish(result, found, output, as_json)
+
+
+def prepare_images(reading: Reading, image_size: int | None, fit: Fit, *, quiet: bool, as_json: bool) -> None:
+    """Decode images into the cache, and print what they are and what is odd about them."""
+    with _interruptible(None), Display(quiet) as display:
+        found = reading.read(display, image_size, fit)
+    count, height, width, channels = found.images.shape
+    if as_json:
+        shape = {"images": count, "height": height, "width": width, "channels": channels}
+        odd = {name: [row._asdict() for row in getattr(found, name)] for name in ("skipped", "duplicates")}
+        print(json.dumps(shape | odd))
+        return
+    sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]  # Names may be any bytes.
+    print(f"{count:,} images of {height} x {width} x {channels}.")
+    print("".join(f"skipped    {path}: {reason}\n" for path, reason in found.skipped), end="")
+    print("".join(f"duplicate  {path} is the same as {other}\n" for path, other in found.duplicates), end="")
+    print(f"{len(found.skipped):,} files skipped, {len(found.duplicates):,} duplicates.")
+
+
+def _finish(result: RunResult, found: ImageSet, output: Path, as_json: bool) -> None:
+    page = write_report(output)
+    if as_json:
+        print(json.dumps(asdict(result)))
+        return
+    print(result.summary())
+    if found.skipped:
+        print(f"{len(found.skipped):,} files were skipped; {output / 'skipped.csv'} says why.")
+    if found.duplicates:
+        print(f"{len(found.duplicates):,} images are there more than once; see {output / 'duplicates.csv'}.")
+    if not parquet_available():
+        print("No parquet files were written: they need pyarrow. Get it with: pip install 'dccm[data]'")
+    print(f"Assignments: {output / 'assignments.csv'}\nModel:       {output / 'model'}\nReport:      {page}")
+
+
+def _say_what(found: ImageSet, config: RunConfig, display: Display) -> None:
+    """What is about to be clustered, by which network."""
+    count, height, width, channels = found.images.shape
+    side = nearest_architecture(ImageShape(channels, height, width)).side
+    display.say(
+        f"{count:,} images of {height} x {width} x {channels} ({len(found.skipped):,} skipped, "
+        f"{len(found.duplicates):,} duplicates) into {config.data.n_clusters} clusters; the paper's network for "
+        f"{side} pixels, preset {config.preset}."
+    )
+
+
+@contextmanager
+def _interruptible(output: Path | None) -> Iterator[None]:
+    """Ctrl-C, and a polite request to end, stop with a word on how to go on."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except InterruptedRunError as stop:
+        where = f"The checkpoint is {stop.checkpoint}; go on" if stop.checkpoint else "Begin again"
+        _stop(f"{where} with: {_resume_command()}")
+    except KeyboardInterrupt:
+        if output is not None and (output / "config.toml").exists():
+            _stop(f"Go on with: {_resume_command()}")
+        _stop("What is prepared so far is kept: the same command goes on from there.")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _stop(advice: str) -> None:
+    print(f"\nInterrupted. {advice}", file=sys.stderr)
+    sys.exit(130)
+
+
+def _resume_command() -> str:
+    words = ["dccm", *sys.argv[1:]]
+    return shlex.join(words if "--resume" in words else [*words, "--resume"])

@@ -1,0 +1,238 @@
+"""The file of prepared images, written bit by bit so that a stop at any moment loses little, and mapped into memory.
+
+A folder of the cache belongs to one source and one way of preparing it:
+
+- `images.npy`: the pixels, (N, side, side, channels);
+- `kept.i64` and `hashes.u64`: for each of them its number in the source and the hash of its pixels;
+- `manifest.csv`: one row for everything that the source named: path, status, reason, hash;
+- `manifest.json`: the source, how it was prepared, counts and a checksum; written last, so it means "complete";
+- `progress.json`: how far the preparation is. What the files hold behind that point is cut off before it goes on.
+"""
+
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from dccm.data.duplicates import Hashes
+from dccm.data.images import Skipped
+from dccm.data.loader import Bytes
+from dccm.files import csv_lines, write_atomically
+
+FORMAT = 1
+_FILES = ("images.npy", "kept.i64", "hashes.u64", "manifest.csv")
+_CHUNK = 4096
+"""Images that are turned to grey at a time."""
+
+
+class Outcome(NamedTuple):
+    """What became of one image of the source."""
+
+    pixels: Bytes | None
+    """(side, side, channels), unless it was skipped."""
+    hash: bytes
+    grey: bool
+    reason: str
+
+
+@dataclass
+class Progress:
+    """How far a preparation is."""
+
+    fingerprint: str
+    done: int = 0
+    """Images of the source that have been tried."""
+    images: int = 0
+    """Of them, those that could be read."""
+    grey: bool = True
+    checksum: int = 0
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Bytes of each file that count."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A finished preparation."""
+
+    images: Bytes
+    kept: npt.NDArray[np.int64]
+    hashes: Hashes
+    skipped: list[Skipped]
+
+
+class Writer:
+    """Appends to the files of one preparation; `commit` makes what was appended count."""
+
+    def __init__(self, folder: Path, shape: tuple[int, int, int], fingerprint: str) -> None:
+        self.folder, self.shape = folder, shape
+        self.progress = _read_progress(folder, fingerprint)
+        self._files: dict[str, IO[bytes]] = {}
+        self._open = ExitStack()
+
+    def __enter__(self) -> "Writer":
+        for name in _FILES:
+            if not self.progress.sizes:
+                # Whoever has mapped the old file keeps it; one that is cut under its map ends the process.
+                (self.folder / name).unlink(missing_ok=True)
+            file = self._open.enter_context((self.folder / name).open("ab"))
+            file.truncate(self.progress.sizes.get(name, 0))
+            file.seek(0, os.SEEK_END)
+            self._files[name] = file
+        if not self.progress.sizes:
+            self._files["images.npy"].write(_header((0, *self.shape)))
+            self._files["manifest.csv"].write(b"path,status,reason,hash\n")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()  # All of them, even if the disk is too full for the rest of one.
+
+    def append(self, names: Iterable[str], outcomes: list[Outcome]) -> None:
+        """Take in the next images of the source."""
+        progress = self.progress
+        good = [number for number, outcome in enumerate(outcomes) if outcome.pixels is not None]
+        pixels = b"".join(outcomes[number].pixels.tobytes() for number in good)  # type: ignore[union-attr]
+        self._files["images.npy"].write(pixels)
+        self._files["kept.i64"].write((np.array(good, dtype=np.int64) + progress.done).tobytes())
+        self._files["hashes.u64"].write(b"".join(outcomes[number].hash for number in good))
+        self.note(
+            (name, "skipped" if outcome.pixels is None else "ok", outcome.reason, outcome.hash.hex())
+            for name, outcome in zip(names, outcomes)
+        )
+        progress.checksum = crc32(pixels, progress.checksum)
+        progress.grey &= all(outcomes[number].grey for number in good)
+        progress.images += len(good)
+        progress.done += len(outcomes)
+
+    def note(self, rows: Iterable[tuple[str, str, str, str]]) -> None:
+        """Add rows to the manifest; names of files may be any bytes."""
+        text = "".join(csv_lines(rows))
+        self._files["manifest.csv"].write(text.encode("utf-8", "surrogateescape"))
+
+    def commit(self) -> None:
+        """From here on a stopped preparation goes on behind what was appended so far."""
+        for name, file in self._files.items():
+            file.flush()
+            os.fsync(file.fileno())
+            self.progress.sizes[name] = file.tell()
+        write_atomically(self.folder / "progress.json", json.dumps(asdict(self.progress)))
+
+    def finish(self, description: dict[str, Any], *, left_out: int, to_grey: bool) -> None:
+        """Make the preparation complete.
+
+        Args:
+            description: What the manifest says of source and preparation.
+            left_out: What the source itself had left out.
+            to_grey: Keep one channel of three equal ones.
+        """
+        self.commit()
+        shape = (self.progress.images, *self.shape)
+        with (self.folder / "images.npy").open("r+b") as file:
+            file.write(_header(shape))
+        if to_grey:
+            shape = (*shape[:3], 1)
+            self.progress.checksum = _drop_channels(self.folder / "images.npy", shape)
+        skipped = left_out + self.progress.done - self.progress.images
+        counts = {"images": self.progress.images, "skipped": skipped}
+        document = {"format": FORMAT} | description | counts | {"checksum": f"{self.progress.checksum:08x}"}
+        write_atomically(self.folder / "manifest.json", json.dumps(document, indent=1) + "\n")
+        (self.folder / "progress.json").unlink()
+
+
+def open_prepared(folder: Path, fingerprint: str) -> Prepared | None:
+    """What a folder of the cache holds, if it is complete and of this state of the source."""
+    manifest = read_manifest(folder)
+    if manifest is None or manifest["fingerprint"] != fingerprint:
+        return None
+    try:
+        images = np.load(folder / "images.npy", mmap_mode="r", allow_pickle=False)
+        kept = np.fromfile(folder / "kept.i64", dtype=np.int64)
+        hashes = np.fromfile(folder / "hashes.u64", dtype=np.uint64)
+        skipped = read_skipped(folder) if manifest["skipped"] else []
+    except (OSError, EOFError, ValueError, KeyError, csv.Error):
+        return None
+    sound = len(images) == len(kept) == len(hashes) == manifest["images"] and len(skipped) == manifest["skipped"]
+    return Prepared(images, kept, hashes, skipped) if sound else None
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest of a complete preparation."""
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        return manifest if manifest["format"] == FORMAT and "fingerprint" in manifest else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+@contextmanager
+def locked(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold a folder of the cache for this process alone; the lock ends with the process, however that ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("a+b") as file:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+        else:
+            import fcntl
+
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waiting()
+                fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _read_progress(folder: Path, fingerprint: str) -> Progress:
+    """How far the preparation of this state of the source is; a damaged or outdated one begins anew."""
+    try:
+        progress = Progress(**json.loads((folder / "progress.json").read_text(encoding="utf-8")))
+        sound = all((folder / name).stat().st_size >= progress.sizes[name] for name in _FILES)
+    except (OSError, ValueError, TypeError, KeyError):
+        return Progress(fingerprint)
+    return progress if sound and progress.fingerprint == fingerprint else Progress(fingerprint)
+
+
+def read_skipped(folder: Path) -> list[Skipped]:
+    """What the manifest says was left out."""
+    limit = csv.field_size_limit(2**31 - 1)  # Names in archives may be of any length.
+    try:
+        with (folder / "manifest.csv").open(newline="", encoding="utf-8", errors="surrogateescape") as file:
+            return [Skipped(row["path"], row["reason"]) for row in csv.DictReader(file) if row["status"] == "skipped"]
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _header(shape: tuple[int, ...]) -> bytes:
+    """The head of an .npy file; NumPy leaves room in it for any number of images, so its length stays the same."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": "|u1", "fortran_order": False, "shape": shape})
+    return buffer.getvalue()
+
+
+def _drop_channels(path: Path, shape: tuple[int, ...]) -> int:
+    """Keep the first channel of each image; returns the checksum of what is left."""
+    images = np.load(path, mmap_mode="r", allow_pickle=False)
+    partial = path.with_name("grey.partial")
+    checksum = 0
+    with partial.open("wb") as file:
+        file.write(_header(shape))
+        for start in range(0, len(images), _CHUNK):
+            pixels = images[start : start + _CHUNK, ..., :1].tobytes()
+            checksum = crc32(pixels, checksum)
+            file.write(pixels)
+        file.flush()
+        os.fsync(file.fileno())
+    del images  # Windows cannot replace a file that is mapped.
+    partial.replace(path)
+    return checksum

@@ -1,0 +1,57 @@
+"""Very many names in few bytes."""
+
+from collections.abc import Iterable, Sequence
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Names(Sequence[str]):
+    """A list of names that costs its text and eight bytes for each name: a list of `str` takes some 60 more.
+
+    Names of files may be any bytes; those that are no text travel as surrogates, as Python's own file names do.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        text = bytearray()
+        ends: list[npt.NDArray[np.int64]] = []
+        for block in _blocks(names):
+            pieces = [name.encode("utf-8", "surrogateescape") for name in block]
+            ends.append(len(text) + np.cumsum([len(piece) for piece in pieces], dtype=np.int64))
+            text += b"".join(pieces)
+        self._text = text
+        self._ends = np.concatenate([np.zeros(1, dtype=np.int64), *ends])
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> "Names": ...
+    def __getitem__(self, place: int | slice) -> "str | Names":
+        if isinstance(place, slice):
+            return Names(self[number] for number in range(*place.indices(len(self))))
+        number = range(len(self))[place]
+        return self._text[self._ends[number] : self._ends[number + 1]].decode("utf-8", "surrogateescape")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(a == b for a, b in zip(self, other))
+
+    def take(self, places: npt.NDArray[np.int64]) -> "Names":
+        """The names at these places."""
+        if len(places) == len(self):
+            return self  # Places rise, so these are all of them.
+        return Names(self[int(place)] for place in places)
+
+
+def _blocks(names: Iterable[str], size: int = 10_000) -> Iterable[list[str]]:
+    block: list[str] = []
+    for name in names:
+        block.append(name)
+        if len(block) == size:
+            yield block
+            block = []
+    if block:
+        yield block

@@ -1,0 +1,211 @@
+"""Images of any source, decoded once, in parallel, into the cache."""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+from PIL import Image
+
+from dccm.data.cache import Outcome, Prepared, Writer, locked, open_prepared, read_manifest, read_skipped
+from dccm.data.decode import Preparation, decode
+from dccm.data.duplicates import content_hash, find_duplicates
+from dccm.data.images import ImageSet
+from dccm.data.sources.base import Item, Source
+from dccm.errors import UserError, require
+from dccm.files import NO_ROOM, cache_folder
+
+Report = Callable[[int, int], None]
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
+
+_GROUP = 16
+"""Images that a thread decodes at a time."""
+_GROUP_BYTES = 32 * 1024 * 1024
+"""Or fewer, if they are in memory already and take so much of it."""
+_COMMIT = 128
+"""Groups between two points from which a stopped preparation goes on."""
+
+
+def prepare(
+    source: Source,
+    wanted: Preparation,
+    *,
+    cache: Path | None = None,
+    workers: int | None = None,
+    report: Report | None = None,
+    say: Callable[[str], None] | None = None,
+) -> ImageSet:
+    """All images of a source that can be read, mapped from the cache; what is not there yet is prepared first.
+
+    Args:
+        source: Where they come from.
+        wanted: What each is brought to.
+        cache: Folder of the cache; none: the user's.
+        workers: Threads that decode; none: one for each processor.
+        report: Called with images done and images in all.
+        say: Called with a sentence that the user should read.
+    """
+    say = say or (lambda _: None)
+    cache = (cache or cache_folder()) / "images"
+    folder = cache / _key(source, wanted)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        if source.place is None:
+            folder = Path(tempfile.mkdtemp(prefix="passing-", dir=cache))
+        with locked(folder, lambda: say("Another process prepares these images; waiting for it.")):
+            prepared = open_prepared(folder, source.fingerprint())
+            if prepared is None:
+                if read_manifest(folder) is not None:
+                    say("The images have changed since they were prepared; they are prepared anew.")
+                    (folder / "manifest.json").unlink()
+                _require_room(folder, source, wanted)
+                prepared = _fill(folder, source, wanted, workers or os.cpu_count() or 1, report)
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise _no_room(folder) from error
+        raise UserError(
+            f"Cannot keep prepared images in {folder}: {error.strerror}. Choose another folder with --cache."
+        ) from error
+    finally:
+        if source.place is None and not (folder / "manifest.json").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+    if source.place is None:
+        weakref.finalize(prepared.images, shutil.rmtree, folder, ignore_errors=True)
+    return _image_set(source, prepared)
+
+
+def _image_set(source: Source, prepared: Prepared) -> ImageSet:
+    names = source.names.take(prepared.kept)
+    labels = None if source.labels is None else source.labels[prepared.kept]
+    duplicates = find_duplicates(prepared.hashes, names)
+    return ImageSet(prepared.images, names, labels, prepared.skipped, duplicates)
+
+
+def _key(source: Source, wanted: Preparation) -> str:
+    """The name of the folder for this source and preparation; nothing of the source's own names is in it."""
+    text = json.dumps([source.kind, source.place, asdict(wanted)])
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _fill(folder: Path, source: Source, wanted: Preparation, threads: int, report: Report | None) -> Prepared:
+    """Decode what is not decoded yet, and complete the preparation."""
+    shape = (wanted.side, wanted.side, wanted.channels or 3)
+    with Writer(folder, shape, source.fingerprint()) as writer, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Whatever Pillow finds odd about a picture that it can read.
+        if writer.progress.done == 0:
+            writer.note((path, "skipped", reason, "") for path, reason in source.skipped)
+        groups = _groups(source, writer.progress.done)
+        for number, outcomes in enumerate(_in_order(lambda g: [_decode(i, wanted) for i in g], groups, threads)):
+            start = writer.progress.done
+            writer.append((source.names[start + place] for place in range(len(outcomes))), outcomes)
+            if number % _COMMIT == _COMMIT - 1:
+                writer.commit()
+            if report is not None:
+                report(writer.progress.done, len(source))
+        writer.commit()
+        _require_some(folder, source, writer)
+        grey = wanted.channels is None and writer.progress.grey
+        writer.finish(_description(source, wanted), left_out=len(source.skipped), to_grey=grey)
+    prepared = open_prepared(folder, source.fingerprint())
+    require(prepared is not None, f"The prepared images in {folder} do not stay as written. Choose another --cache.")
+    return prepared  # type: ignore[return-value]
+
+
+def _in_order(function: Callable[[_Given], _Made], things: Iterable[_Given], threads: int) -> Iterator[_Made]:
+    """`map` on several threads, a little ahead of whoever takes the results."""
+    waiting: deque[Future[_Made]] = deque()
+    pool = ThreadPoolExecutor(threads)
+    try:
+        for thing in things:
+            waiting.append(pool.submit(function, thing))
+            if len(waiting) > 2 * threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _groups(source: Source, start: int) -> Iterator[list[Item | Exception]]:
+    """Images from a place on, a few at a time."""
+    group: list[Item | Exception] = []
+    for place in range(start, len(source)):
+        group.append(_read(source, place))
+        if len(group) == _GROUP or sum(map(_in_memory, group)) >= _GROUP_BYTES:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _in_memory(item: Item | Exception) -> int:
+    """Bytes that an image takes before it is decoded."""
+    if isinstance(item, Image.Image):
+        return item.width * item.height * len(item.getbands())
+    return len(item) if isinstance(item, bytes) else int(getattr(item, "nbytes", 0))
+
+
+def _read(source: Source, place: int) -> Item | Exception:
+    try:
+        return source.read(place)
+    except Exception as error:  # Whatever is wrong with one image must not stop the others.
+        return error
+
+
+def _decode(item: Item | Exception, wanted: Preparation) -> Outcome:
+    if isinstance(item, Exception):
+        return Outcome(None, b"", False, _reason(item))
+    try:
+        pixels = decode(item, wanted)
+    except Exception as error:  # Decoders of damaged files raise nearly everything.
+        return Outcome(None, b"", False, _reason(error))
+    return Outcome(pixels, content_hash(pixels), bool((pixels == pixels[..., :1]).all()), "")
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong, in a line; Pillow names its own buffer where there is no file name."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    if "cannot identify image file" in text:
+        text = "not an image of a known format"
+    return " ".join(text.split()) or type(error).__name__
+
+
+def _description(source: Source, wanted: Preparation) -> dict[str, Any]:
+    where = {"kind": source.kind, "place": source.place, "fingerprint": source.fingerprint()}
+    return where | {"preparation": asdict(wanted)}
+
+
+def _require_some(folder: Path, source: Source, writer: Writer) -> None:
+    if writer.progress.images == 0:
+        first = next(iter(read_skipped(folder)))
+        raise UserError(
+            f"None of the {len(source)} images of the {source.kind} can be read; the first, {first.path}: "
+            f"{first.reason}. Give sound images."
+        )
+
+
+def _require_room(folder: Path, source: Source, wanted: Preparation) -> None:
+    needed = len(source) * wanted.side**2 * (wanted.channels or 3)
+    free = shutil.disk_usage(folder).free
+    require(
+        free > needed,
+        f"The prepared images need {needed / 1e9:.1f} GB in {folder}, and {free / 1e9:.1f} GB are free. "
+        "Free some space, or choose another folder with --cache.",
+    )
+
+
+def _no_room(folder: Path) -> UserError:
+    return UserError(
+        f"No room on disk for the prepared images in {folder}; what is prepared so far is kept. "
+        "Free some space and run the same command again, or choose another folder with --cache."
+    )

@@ -1,0 +1,32 @@
+"""Arrays of images in `.npy` and `.npz` files."""
+
+import zlib
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+
+from dccm.data.images import as_bytes
+from dccm.data.sources.arrays import ArraySource
+from dccm.errors import UserError, require
+
+_LABEL_KEYS = ("labels", "label", "y")
+_IMAGE_KEYS = ("images", "image", "x")
+
+
+def open_array_file(path: Path) -> ArraySource:
+    """The images of an `.npy` file, mapped into memory, or of an `.npz` file, which may hold labels too."""
+    try:
+        content = np.load(path, mmap_mode="r", allow_pickle=False)
+        arrays = dict(content) if path.suffix.lower() == ".npz" else {"images": content}
+    except (OSError, ValueError, EOFError, UserWarning, BadZipFile, zlib.error) as error:
+        raise UserError(f"{path} cannot be read as an array ({error}). Save it anew with numpy.save.") from error
+    key = next((key for key in _IMAGE_KEYS if key in arrays), None)
+    require(key is not None, f"{path} must hold an array 'images', it holds {', '.join(arrays)}. Rename one.")
+    images = as_bytes(arrays[str(key)])
+    labels = next((arrays[key] for key in _LABEL_KEYS if key in arrays), None)
+    require(
+        labels is None or labels.shape == (len(images),),
+        f"{path} must hold one label for each of its {len(images)} images, or none.",
+    )
+    return ArraySource(images, labels=labels, place=str(path.resolve()))

@@ -1,0 +1,78 @@
+"""A list of image files: text with one path a line, or CSV with a column `path`."""
+
+import csv
+import hashlib
+import io
+from pathlib import Path
+
+import numpy as np
+
+from dccm.data.images import Skipped
+from dccm.data.names import Names
+from dccm.data.sources.base import Source
+from dccm.errors import UserError, require
+
+
+class Listing(Source):
+    """The files that a list names; paths are relative to the list's own folder. A column `label` is the true class."""
+
+    kind = "list of paths"
+
+    def __init__(self, path: Path) -> None:
+        self.folder = path.parent
+        self.place = str(path.resolve())
+        rows = _csv_rows(path) if path.suffix.lower() == ".csv" else _text_rows(path)
+        require(bool(rows), f"The list {path} names no file. Write one path a line.")
+        self.skipped: list[Skipped] = []
+        digest = hashlib.sha256()
+        kept = []
+        for row in rows:
+            try:
+                found = (self.folder / row["path"]).stat()
+                if not (self.folder / row["path"]).is_file():
+                    raise OSError(0, "not a regular file")
+                digest.update(f"{row['path']!r} {found.st_size} {found.st_mtime_ns}\n".encode())
+                kept.append(row)
+            except (OSError, ValueError) as error:
+                reason = f"cannot be opened: {getattr(error, 'strerror', error)}"
+                self.skipped.append(Skipped(row["path"], reason))
+                digest.update(f"{row['path']!r} {reason}\n".encode())
+        require(bool(kept), f"None of the {len(rows)} files that {path} names exists. Paths are relative to the list.")
+        self.names = Names(row["path"] for row in kept)
+        if "label" in rows[0]:
+            self.labels = np.array([row["label"] for row in kept])
+        self._fingerprint = digest.hexdigest()
+
+    def read(self, index: int) -> Path:
+        """The file itself."""
+        return self.folder / self.names[index]
+
+    def fingerprint(self) -> str:
+        """Of the names, sizes and times of all files, and of what was left out."""
+        return self._fingerprint
+
+
+def _text_rows(path: Path) -> list[dict[str, str]]:
+    text = _text(path)
+    require("\0" not in text, f"{path} is not a list of paths: it is not text. Give a list, a folder or an array.")
+    # Not `splitlines`: names may hold what it takes for an end of line.
+    return [{"path": line.removesuffix("\r")} for line in text.split("\n") if line.strip()]
+
+
+def _csv_rows(path: Path) -> list[dict[str, str]]:
+    try:
+        rows = list(csv.DictReader(io.StringIO(_text(path), newline=""), restval=""))
+    except csv.Error as error:
+        raise UserError(f"{path} cannot be read as CSV ({error}). Write a line 'path,label', then one an image.") from (
+            error
+        )
+    require(
+        all(row.get("path") for row in rows),
+        f"{path} must have a column 'path' that names a file in each row. Its first line holds the column names.",
+    )
+    return rows
+
+
+def _text(path: Path) -> str:
+    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    return text.removeprefix("\ufeff")  # The mark with which some programs begin text.
