@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test lint slow coverage clean
+.PHONY: setup demo test lint slow bench bench-check coverage clean
 
 setup: .venv/ready
 
@@ -29,6 +29,13 @@ lint: setup
 # Proofs that take minutes; those on data sets run when DCCM_DATA names the folder that holds them.
 slow: setup
 	$(BIN)/pytest -q -m 'slow or data' -s
+
+# Ratios of speeds, on an idle machine; bench-check compares them with the committed table.
+bench: setup
+	$(BIN)/python -m benchmarks.speed
+
+bench-check: setup
+	$(BIN)/python -m benchmarks.speed --check
 
 coverage: setup
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q --cov=dccm --cov-report=term-missing

@@ -1,0 +1,280 @@
+"""How fast a training step is, against the published step and against what the machine can do.
+
+python -m benchmarks.speed            # or: make bench
+python -m benchmarks.speed --check    # or: make bench-check
+
+All contestants take turns on the same images, in one process; each figure is the median of several rounds, and only
+their ratios mean anything on another machine. Writes benchmarks/results/speed.json and speed.svg.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from benchmarks.published_step import PublishedStep
+from dccm.data.loader import Batch, Loader
+from dccm.data.synthetic import bars
+from dccm.machine import keep_memory
+from dccm.model import Model, make_config
+from dccm.networks.encoder import Encoder, ImageShape
+from dccm.run import fit
+
+RESULTS = Path(__file__).parent / "results"
+SHAPE = ImageShape(3, 32, 32)
+LARGE = 512
+"""Images in the large batch that each contestant learns from, once a round."""
+MATRIX = 2048
+ALLOWED_LOSS = 0.15
+TRAINING = [f"images/s {name}" for name in ("published", "same arithmetic", "fast", "bare encoder")]
+CPU = torch.device("cpu")
+
+
+def package_step(preset: str, overrides: dict[str, object]) -> Callable[[Tensor], None]:
+    """All updates of a large batch by the package: mining, perturbation, critic, optimizer."""
+    config = make_config("dccm", preset, "cifar10" if preset != "fast" else "", overrides | {"n_clusters": 10})
+    method = Model.untrained(SHAPE, config).method
+    method.train()
+
+    def step(images: Tensor) -> None:
+        batch = Batch(images, torch.arange(len(images)), torch.Generator().manual_seed(0))
+        for update in method.updates(batch):
+            update.optimizer.zero_grad(set_to_none=True)
+            update.loss.backward()
+            update.optimizer.step()
+
+    return step
+
+
+def encoder_step(mini: int) -> Callable[[Tensor], None]:
+    """Forward, backward and optimizer of the encoder alone."""
+    encoder = Encoder(SHAPE, 10, logit_norm="batch").to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    optimizer = torch.optim.RMSprop(encoder.parameters(), lr=1e-4)
+    encoder.train()
+
+    def step(images: Tensor) -> None:
+        for part in images.split(mini):
+            optimizer.zero_grad(set_to_none=True)
+            prediction = encoder(part).prediction
+            F.nll_loss(prediction.clamp_min(1e-9).log(), prediction.detach().argmax(dim=1)).backward()
+            optimizer.step()
+
+    return step
+
+
+def matrix_product() -> Callable[[Tensor], None]:
+    """The product of two square matrices."""
+    left, right = torch.rand(MATRIX, MATRIX), torch.rand(MATRIX, MATRIX)
+
+    def multiply(_: Tensor) -> None:
+        torch.mm(left, right)
+
+    return multiply
+
+
+def forward_operations() -> float:
+    """Multiplications and additions of the encoder's linear layers and convolutions, for one image."""
+    encoder = Encoder(SHAPE, 10, logit_norm="batch").eval()
+    total = 0.0
+
+    def count(module: nn.Module, _: Any, output: Tensor) -> None:
+        nonlocal total
+        total += 2 * module.weight[0].numel() * output.numel()  # type: ignore[index]
+
+    for module in encoder.modules():
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            module.register_forward_hook(count)
+    with torch.no_grad():
+        encoder(torch.rand(1, *SHAPE))
+    return total
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    """How long something takes."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def in_turns(contestants: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Median seconds of each, after one round to warm up."""
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for number in range(rounds + 1):
+        for name, work in contestants.items():
+            elapsed = seconds_of(work)
+            if number:
+                times[name].append(elapsed)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def training(rounds: int, mini: int) -> dict[str, float]:
+    """Images per second of the training steps, and how they relate."""
+    images = torch.from_numpy(bars(LARGE, side=32, channels=3, classes=10).images).permute(0, 3, 1, 2).float().div_(255)
+    published = PublishedStep()
+    steps: dict[str, Callable[[Tensor], None]] = {
+        "published": published.learn_from,
+        "same arithmetic": package_step("released", {"uses": 1, "critic_positions": "all", "mini_batch": 32}),
+        "fast": package_step("fast", {"mini_batch": mini}),
+        "bare encoder": encoder_step(mini),
+    }
+    work: dict[str, Callable[[], object]] = {name: _bound(step, images) for name, step in steps.items()}
+    product = matrix_product()
+    seconds = in_turns(work | {"matrix product": lambda: [product(images) for _ in range(8)]}, rounds)
+    peak = 8 * 2 * MATRIX**3 / seconds.pop("matrix product")
+    rates = {name: LARGE / value for name, value in seconds.items()}
+    return {f"images/s {name}": rate for name, rate in rates.items()} | {
+        "same arithmetic / published": rates["same arithmetic"] / rates["published"],
+        "fast / published": rates["fast"] / rates["published"],
+        "fast / bare encoder": rates["fast"] / rates["bare encoder"],
+        "bare encoder / matrix product": rates["bare encoder"] * 3 * forward_operations() / peak,
+    }
+
+
+def prediction(rounds: int, folder: Path) -> dict[str, float]:
+    """Images per second of `predict_proba` from a memory map, against the encoder's bare forward pass."""
+    np.save(folder / "images.npy", bars(4000, side=32, channels=3, classes=10).images)
+    mapped = np.load(folder / "images.npy", mmap_mode="r")
+    model = Model.untrained(SHAPE, make_config("dccm", "fast", "", {"n_clusters": 10}))
+    encoder = Encoder(SHAPE, 10, logit_norm="batch").to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    tensor = torch.cat(list(Loader(mapped, batch_size=1000, seed=0, device=CPU).ordered()))
+    encoder.eval()
+
+    @torch.inference_mode()
+    def bare() -> None:
+        for part in tensor.split(256):
+            encoder(part)
+
+    seconds = in_turns({"predict": lambda: model.predict_proba(mapped), "bare forward": bare}, rounds)
+    rates = {f"images/s {name}": len(mapped) / value for name, value in seconds.items()}
+    return rates | {"predict / bare forward": seconds["bare forward"] / seconds["predict"]}
+
+
+def start_up(rounds: int) -> dict[str, float]:
+    """How long `import dccm` and `dccm --help` take, against `import torch`."""
+
+    def python(*words: str) -> Callable[[], object]:
+        return lambda: subprocess.run([sys.executable, *words], check=True, capture_output=True)
+
+    seconds = in_turns(
+        {
+            "import torch": python("-c", "import torch"),
+            "import dccm": python("-c", "import torch, dccm"),
+            "dccm --help": python("-m", "dccm", "--help"),
+        },
+        rounds,
+    )
+    return {
+        "import dccm / import torch": seconds["import dccm"] / seconds["import torch"],
+        "dccm --help / import torch": seconds["dccm --help"] / seconds["import torch"],
+    }
+
+
+def memory(mini: int) -> dict[str, float]:
+    """Largest memory of fresh processes that train with the fast settings, in MB beyond the bytes of their images."""
+    program = f"""
+import resource, sys
+from dccm.data.synthetic import bars
+from dccm.model import make_config
+from dccm.run import fit
+thousands = int(sys.argv[1])
+images = bars(1000, side=32, channels=3).images.repeat(thousands, axis=0)
+fit(images, make_config("dccm", "fast", "", {{"budget_passes": 2 / thousands, "mini_batch": {mini}}}))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - images.nbytes / 2**20)
+"""
+    found = {}
+    for thousands in (2, 20):
+        command = [sys.executable, "-c", program, str(thousands)]
+        words = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        found[f"MB beyond the data, {thousands},000 images"] = float(words)
+    return found
+
+
+def growth(mini: int) -> dict[str, float]:
+    """Seconds an image of one epoch, with many images against few; 1 is linear."""
+    costs = {}
+    for count in (10_000, 60_000):
+        images = bars(1000, side=32, channels=3, classes=10).images.repeat(count // 1000, axis=0)
+        config = make_config("dccm", "fast", "", {"n_clusters": 10, "epochs": 1, "uses": 1, "mini_batch": mini})
+        costs[count] = fit(images, config).seconds / count
+    return {"cost an image, 60,000 / 10,000 images": costs[60_000] / costs[10_000]}
+
+
+def busy() -> str:
+    """A sentence about other work on the machine, or nothing."""
+    load = os.getloadavg()[0]
+    return f"The machine is busy (load {load:.1f}): ratios will be off." if load > 0.5 else ""
+
+
+def compared(found: dict[str, float], committed: dict[str, float]) -> list[str]:
+    """Ratios that have become worse by more than is allowed; a smaller one is better for start-up."""
+    worse = []
+    for name, before in committed.items():
+        if " / " in name and name in found:
+            change = found[name] / before if "import" not in name else before / found[name]
+            if change < 1 - ALLOWED_LOSS:
+                worse.append(f"{name}: {before:.3f} before, {found[name]:.3f} now")
+    return worse
+
+
+def plot(found: dict[str, float], path: Path) -> None:
+    """Images per second of each training step, as bars."""
+    from matplotlib import pyplot
+
+    rates = {name.removeprefix("images/s "): value for name, value in found.items() if name in TRAINING}
+    figure, axes = pyplot.subplots(figsize=(7, 2.4), layout="constrained")
+    bars_drawn = axes.barh(list(rates), list(rates.values()), color=["#9aa5b1", "#5b8def", "#1f5fd6", "#c9d1d9"])
+    axes.bar_label(bars_drawn, [f"{rate / rates['published']:.1f}x" for rate in rates.values()], padding=4)
+    axes.invert_yaxis()
+    axes.set_xlabel("images per second and gradient pass, CIFAR-10 network, two cores")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.margins(x=0.1)
+    figure.savefig(path)
+
+
+def _bound(step: Callable[[Tensor], None], images: Tensor) -> Callable[[], object]:
+    return lambda: step(images)
+
+
+def main() -> None:
+    """Measure everything; write it down, or compare it with what was written down."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--mini", type=int, default=128)
+    parser.add_argument("--growth", action="store_true", help="time whole epochs of 10,000 and 60,000 images too")
+    parser.add_argument("--force", action="store_true", help="measure even if the machine is busy")
+    parser.add_argument("--check", action="store_true", help="compare with the committed table instead of writing it")
+    arguments = parser.parse_args()
+    if busy() and not arguments.force:
+        sys.exit(busy() + " Wait until it is idle, or give --force.")
+    keep_memory()
+    torch.manual_seed(0)
+    found = training(arguments.rounds, arguments.mini)
+    with TemporaryDirectory() as folder:
+        found |= prediction(arguments.rounds, Path(folder))
+    found |= start_up(arguments.rounds) | memory(arguments.mini)
+    if arguments.growth:
+        found |= growth(arguments.mini)
+    for name, value in found.items():
+        print(f"{name:36s} {value:10.3f}")
+    table = RESULTS / "speed.json"
+    if arguments.check:
+        worse = compared(found, json.loads(table.read_text()))
+        sys.exit("Slower than the committed table:\n" + "\n".join(worse) if worse else 0)
+    table.write_text(json.dumps({"threads": torch.get_num_threads()} | found, indent=1) + "\n")
+    plot(found, RESULTS / "speed.svg")
+
+
+if __name__ == "__main__":
+    main()
