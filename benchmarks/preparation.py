@@ -38,13 +38,14 @@ def photo(seed: int) -> Image.Image:
     return Image.fromarray((128 + 90 * canvas).clip(0, 255).astype(np.uint8))
 
 
-def make_file(folder: Path, number: int) -> None:
-    """One file; every tenth has a picture of its own, the others are turned, mirrored and compressed differently."""
-    path = folder / f"{number // 1000:03d}" / f"{number:06d}.jpg"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    image = photo(number // 10)
-    image = ImageOps.mirror(image) if number % 2 else image
-    image.save(path, quality=85 + number % 10)
+def make_ten(folder: Path, start: int) -> None:
+    """Ten files of one picture, moved, mirrored and compressed differently."""
+    pixels = np.asarray(photo(start))
+    for number in range(start, start + 10):
+        path = folder / f"{number // 1000:03d}" / f"{number:06d}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        moved = np.roll(pixels, (number * 37, number * 53), axis=(0, 1))[:, :: 1 if number % 2 else -1]
+        Image.fromarray(np.ascontiguousarray(moved)).save(path, quality=85 + number % 10)
 
 
 class Files(Dataset[torch.Tensor]):
@@ -91,7 +92,7 @@ def main() -> None:
     folder, side = arguments.work / f"jpeg-{arguments.files}", arguments.side
     if not folder.exists():
         with ProcessPoolExecutor(WORKERS) as pool:
-            list(pool.map(partial(make_file, folder), range(arguments.files), chunksize=50))
+            list(pool.map(partial(make_ten, folder), range(0, arguments.files, 10), chunksize=10))
     paths = sorted(folder.rglob("*.jpg"))
     seconds: dict[str, list[float]] = {"DataLoader": [], "dccm": []}
     for number in range(arguments.rounds):
