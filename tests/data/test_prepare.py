@@ -7,6 +7,7 @@ import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -99,6 +100,15 @@ def test_the_manifest_tells_the_source_and_the_preparation(folder: Path, cache: 
     assert manifest["place"] == str(folder.resolve())
     assert manifest["preparation"] == {"side": 24, "fit": "crop", "channels": None}
     assert (manifest["images"], manifest["skipped"]) == (4, 1)
+
+
+@pytest.mark.parametrize("grey", [False, True])
+def test_the_manifest_holds_a_checksum_of_all_pixels(tmp_path: Path, cache: Path, grey: bool) -> None:
+    for number in range(20):
+        put(tmp_path / "photos" / f"{number:02}.png", encoded(noise(number)[..., 0] if grey else noise(number)))
+    found = ready(tmp_path / "photos", cache)
+    manifest = json.loads((prepared_folder(cache) / "manifest.json").read_text())
+    assert manifest["checksum"] == f"{crc32(found.images.tobytes()):08x}"
 
 
 def test_a_second_run_decodes_nothing_and_gives_the_same(folder: Path, cache: Path, decoded: Count) -> None:

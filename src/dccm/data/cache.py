@@ -86,7 +86,6 @@ class Writer:
                 (self.folder / name).unlink(missing_ok=True)
             file = self._open.enter_context((self.folder / name).open("ab"))
             file.truncate(self.progress.sizes.get(name, 0))
-            file.seek(0, os.SEEK_END)
             self._files[name] = file
         if not self.progress.sizes:
             self._files["images.npy"].write(_header((0, *self.shape)))

@@ -74,7 +74,7 @@ class Zip(Archive):
             self._zip = zipfile.ZipFile(path)
         except _BROKEN as error:
             raise _broken(path, error) from error
-        members = [member for member in self._zip.infolist() if not member.is_dir()]
+        members = [member for member in self._zip.infolist() if not member.filename.endswith("/")]
         self._members = [
             member for member in members if self._accept(member.filename, member.file_size) and self._can_unpack(member)
         ]

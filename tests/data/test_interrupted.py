@@ -1,0 +1,308 @@
+"""Preparations that stop in the middle, are damaged, or meet each other."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+from typing import IO, Any
+
+import numpy as np
+import pytest
+
+from dccm.data import prepare as module
+from dccm.data.cache import read_manifest
+from dccm.data.decode import Preparation, decode
+from dccm.data.images import ImageSet
+from dccm.data.prepare import prepare
+from dccm.data.sources.folder import Folder
+from dccm.errors import UserError
+from tests.data.pictures import encoded, noise, png, prepared_folder, put, tree
+
+WANTED = Preparation(8)
+COUNT = 30
+GROUP, COMMIT = 4, 2
+CHILD = f"""
+import os, signal, sys
+from pathlib import Path
+from dccm.data import cache, prepare
+from dccm.data.decode import Preparation
+from dccm.data.sources.folder import Folder
+
+prepare._GROUP, prepare._COMMIT = {GROUP}, {COMMIT}
+folder, where, moment = sys.argv[1:]
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def report(done: int, total: int) -> None:
+    if moment == "report" and done >= 12:
+        die()
+    if moment == "wait" and done >= 12:
+        print("halfway", flush=True)
+        input()
+
+syncs = []
+def fsync(number: int, sync=os.fsync) -> None:
+    syncs.append(sync(number))
+    if moment == "sync" and len(syncs) == 7:
+        die()
+
+def write(path: Path, text: str, write=cache.write_atomically) -> None:
+    if moment == "before " + path.name and path.exists() or moment == "before manifest.json" and path.name in moment:
+        die()
+    write(path, text)
+    if moment == "after " + path.name:
+        die()
+
+os.fsync, cache.write_atomically = fsync, write
+prepare.prepare(Folder(Path(folder)), Preparation(8), cache=Path(where), workers=2, report=report)
+"""
+
+
+@pytest.fixture(autouse=True)
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_GROUP", GROUP)
+    monkeypatch.setattr(module, "_COMMIT", COMMIT)
+
+
+@pytest.fixture(params=["colour", "grey"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Many small pictures, some of them broken."""
+    for number in range(COUNT):
+        content = encoded(noise(number, 8)[..., 0]) if request.param == "grey" else png(number, 8)
+        put(tmp_path / "photos" / f"{number:02}.png", b"nothing" if number % 7 == 5 else content)
+    if sys.platform != "win32":
+        (tmp_path / "photos" / "gone.png").symlink_to("nowhere")  # Left out when the folder is listed.
+    return tmp_path / "photos"
+
+
+@pytest.fixture
+def whole(folder: Path, tmp_path: Path) -> dict[str, bytes | str]:
+    """What an unbroken preparation leaves."""
+    ready(folder, tmp_path / "whole")
+    return tree(tmp_path / "whole")
+
+
+def ready(folder: Path, cache: Path, **options: Any) -> ImageSet:
+    return prepare(Folder(folder), WANTED, cache=cache, workers=2, **options)
+
+
+def stop_at(number: int) -> Callable[[int, int], None]:
+    def report(done: int, total: int) -> None:
+        if done >= number:
+            raise KeyboardInterrupt
+
+    return report
+
+
+def count_decoded(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    calls: list[object] = []
+
+    def counted(item: Any, wanted: Preparation) -> Any:
+        calls.append(item)
+        return decode(item, wanted)
+
+    monkeypatch.setattr(module, "decode", counted)
+    return calls
+
+
+@pytest.mark.parametrize(("stop", "done"), [(4, 0), (8, 8), (12, 8), (24, 24), (28, 24), (30, 30)])
+def test_an_interrupted_preparation_goes_on_where_it_stopped(
+    folder: Path, tmp_path: Path, whole: object, stop: int, done: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        ready(folder, tmp_path / "cache", report=stop_at(stop))
+    assert read_manifest(prepared_folder(tmp_path / "cache")) is None
+    decoded = count_decoded(monkeypatch)
+    ready(folder, tmp_path / "cache")
+    assert len(decoded) == COUNT - done
+    assert tree(tmp_path / "cache") == whole
+
+
+def test_a_preparation_may_be_interrupted_again_and_again(folder: Path, tmp_path: Path, whole: object) -> None:
+    for number in range(4, COUNT, 4):
+        with pytest.raises(KeyboardInterrupt):
+            ready(folder, tmp_path / "cache", report=stop_at(number))
+    ready(folder, tmp_path / "cache")
+    assert tree(tmp_path / "cache") == whole
+
+
+def test_a_folder_that_changes_in_between_begins_anew(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        ready(folder, tmp_path / "cache", report=stop_at(20))
+    put(folder / "00.png", png(99, 8))
+    assert (ready(folder, tmp_path / "cache").images[0] == noise(99, 8)).all()
+
+
+def child(folder: Path, cache: Path, moment: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", CHILD, str(folder), str(cache), moment]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+MOMENTS = [
+    "report",
+    "sync",
+    "before progress.json",
+    "after progress.json",
+    "before manifest.json",
+    "after manifest.json",
+]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
+@pytest.mark.parametrize("folder", ["grey"], indirect=True)
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_killed_preparation_goes_on_and_ends_the_same_to_the_byte(
+    folder: Path, tmp_path: Path, whole: dict[str, bytes | str], moment: str
+) -> None:
+    with child(folder, tmp_path / "cache", moment) as process:
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL, said
+    ready(folder, tmp_path / "cache")
+    left = {name: content for name, content in tree(tmp_path / "cache").items() if "progress.json" not in name}
+    assert left == whole
+
+
+@pytest.mark.parametrize("folder", ["colour"], indirect=True)
+def test_two_processes_at_once_prepare_once(
+    folder: Path, tmp_path: Path, whole: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    decoded = count_decoded(monkeypatch)
+    with child(folder, tmp_path / "cache", "wait") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "halfway\n"
+        second = Thread(target=ready, args=(folder, tmp_path / "cache"), kwargs={"say": said.append})
+        second.start()
+        until = time.monotonic() + 30
+        while not said and time.monotonic() < until:
+            time.sleep(0.01)
+        assert second.is_alive()
+        process.communicate("go on\n" * COUNT, timeout=120)
+        second.join(60)
+    assert process.returncode == 0
+    assert not second.is_alive()
+    assert said == ["Another process prepares these images; waiting for it."]
+    assert decoded == []
+    assert tree(tmp_path / "cache") == whole
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'{"fingerprint": 3}', b'{"done": 8}', b"\xff\xfe\0"])
+def test_damaged_progress_begins_anew(folder: Path, tmp_path: Path, whole: object, content: bytes) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        ready(folder, tmp_path / "cache", report=stop_at(20))
+    put(prepared_folder(tmp_path / "cache") / "progress.json", content)
+    ready(folder, tmp_path / "cache")
+    assert tree(tmp_path / "cache") == whole
+
+
+FILES = ["images.npy", "kept.i64", "hashes.u64", "manifest.csv"]
+
+
+@pytest.mark.parametrize("size", [0, 20, None])
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_lost_its_end_or_is_gone_begins_anew(
+    folder: Path, tmp_path: Path, whole: object, name: str, size: int | None
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        ready(folder, tmp_path / "cache", report=stop_at(20))
+    shorten(prepared_folder(tmp_path / "cache") / name, size)
+    ready(folder, tmp_path / "cache")
+    assert tree(tmp_path / "cache") == whole
+
+
+def shorten(path: Path, size: int | None) -> None:
+    if size is None:
+        path.unlink()
+    else:
+        os.truncate(path, size)
+
+
+@pytest.mark.parametrize("size", [0, 20, 200, None])
+@pytest.mark.parametrize("name", [*FILES, "manifest.json"])
+def test_a_finished_preparation_that_is_damaged_is_made_anew(
+    folder: Path, tmp_path: Path, whole: object, name: str, size: int | None
+) -> None:
+    ready(folder, tmp_path / "cache")
+    shorten(prepared_folder(tmp_path / "cache") / name, size)
+    assert len(ready(folder, tmp_path / "cache").images) == 26
+    assert tree(tmp_path / "cache") == whole
+
+
+@pytest.mark.parametrize("content", [b"[]", b"{}", b'{"format": 99, "fingerprint": ""}', b'{"format": 1}'])
+def test_a_manifest_of_another_kind_is_not_believed(
+    folder: Path, tmp_path: Path, whole: object, content: bytes
+) -> None:
+    ready(folder, tmp_path / "cache")
+    put(prepared_folder(tmp_path / "cache") / "manifest.json", content)
+    ready(folder, tmp_path / "cache")
+    assert tree(tmp_path / "cache") == whole
+
+
+class Full:
+    """A file on a disk that is full after some bytes."""
+
+    def __init__(self, file: IO[bytes], room: int) -> None:
+        self._file, self._room = file, room
+
+    def write(self, content: bytes) -> int:
+        self._room -= len(content)
+        if self._room < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return self._file.write(content)
+
+    def __enter__(self) -> "Full":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        if self._room < 0:  # What is left in the buffer does not fit either.
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_full_disk_ends_in_a_sentence_and_what_is_prepared_is_kept(
+    folder: Path, tmp_path: Path, whole: dict[str, bytes | str], name: str
+) -> None:
+    opened = Path.open
+    files: list[IO[bytes]] = []
+    size = next(len(content) for path, content in whole.items() if path.endswith(name))
+    room = COUNT // 2 * 8 * 8 * 3 if name == "images.npy" else size // 2  # Grey images are colour ones up to the end.
+
+    def full(path: Path, *options: Any, **more: Any) -> Any:
+        file = opened(path, *options, **more)
+        files.append(file)
+        return Full(file, room) if path.name == name else file
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "open", full)
+        with pytest.raises(UserError, match=r"No room on disk for the prepared images in .*; what is prepared so far"):
+            ready(folder, tmp_path / "cache")
+    assert all(file.closed for file in files)
+    with pytest.MonkeyPatch.context() as patch:
+        decoded = count_decoded(patch)
+        ready(folder, tmp_path / "cache")
+    assert 0 < len(decoded) < COUNT
+    assert tree(tmp_path / "cache") == whole
+
+
+def test_a_disk_that_is_full_when_it_is_flushed_ends_in_a_sentence(
+    folder: Path, tmp_path: Path, whole: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(UserError, match="No room on disk"):
+            ready(folder, tmp_path / "cache")
+    assert np.array_equal(ready(folder, tmp_path / "cache").images.shape[:3], (26, 8, 8))
+    assert tree(tmp_path / "cache") == whole
