@@ -31,8 +31,11 @@ from dccm.files import csv_lines, write_atomically
 
 FORMAT = 1
 _FILES = ("images.npy", "kept.i64", "hashes.u64", "manifest.csv")
+_HEAD = 128
+"""Bytes of the head of an .npy file of images."""
 _CHUNK = 4096
 """Images that are turned to grey at a time."""
+_PIECE = 1 << 20
 
 
 class Outcome(NamedTuple):
@@ -55,9 +58,10 @@ class Progress:
     images: int = 0
     """Of them, those that could be read."""
     grey: bool = True
-    checksum: int = 0
     sizes: dict[str, int] = field(default_factory=dict)
     """Bytes of each file that count."""
+    checksums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_FILES, 0))
+    """Of those bytes; of the images without the head of their file."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class Writer:
             self._files[name] = file
         if not self.progress.sizes:
             self._files["images.npy"].write(_header((0, *self.shape)))
-            self._files["manifest.csv"].write(b"path,status,reason,hash\n")
+            self._write("manifest.csv", b"path,status,reason,hash\n")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -100,14 +104,13 @@ class Writer:
         progress = self.progress
         good = [number for number, outcome in enumerate(outcomes) if outcome.pixels is not None]
         pixels = b"".join(outcomes[number].pixels.tobytes() for number in good)  # type: ignore[union-attr]
-        self._files["images.npy"].write(pixels)
-        self._files["kept.i64"].write((np.array(good, dtype=np.int64) + progress.done).tobytes())
-        self._files["hashes.u64"].write(b"".join(outcomes[number].hash for number in good))
+        self._write("images.npy", pixels)
+        self._write("kept.i64", (np.array(good, dtype=np.int64) + progress.done).tobytes())
+        self._write("hashes.u64", b"".join(outcomes[number].hash for number in good))
         self.note(
             (name, "skipped" if outcome.pixels is None else "ok", outcome.reason, outcome.hash.hex())
             for name, outcome in zip(names, outcomes)
         )
-        progress.checksum = crc32(pixels, progress.checksum)
         progress.grey &= all(outcomes[number].grey for number in good)
         progress.images += len(good)
         progress.done += len(outcomes)
@@ -115,15 +118,23 @@ class Writer:
     def note(self, rows: Iterable[tuple[str, str, str, str]]) -> None:
         """Add rows to the manifest; names of files may be any bytes."""
         text = "".join(csv_lines(rows))
-        self._files["manifest.csv"].write(text.encode("utf-8", "surrogateescape"))
+        self._write("manifest.csv", text.encode("utf-8", "surrogateescape"))
+
+    def _write(self, name: str, content: bytes) -> None:
+        self._files[name].write(content)
+        self.progress.checksums[name] = crc32(content, self.progress.checksums[name])
 
     def commit(self) -> None:
-        """From here on a stopped preparation goes on behind what was appended so far."""
+        """From here on a stopped preparation goes on behind what was appended so far.
+
+        Nothing waits for the disk here: if the machine fails, what did not reach it shows in the checksums.
+        """
         for name, file in self._files.items():
             file.flush()
-            os.fsync(file.fileno())
             self.progress.sizes[name] = file.tell()
-        write_atomically(self.folder / "progress.json", json.dumps(asdict(self.progress)))
+        partial = self.folder / "progress.partial"
+        partial.write_text(json.dumps(asdict(self.progress)), encoding="utf-8")
+        partial.replace(self.folder / "progress.json")
 
     def finish(self, description: dict[str, Any], *, left_out: int, to_grey: bool) -> None:
         """Make the preparation complete.
@@ -134,15 +145,16 @@ class Writer:
             to_grey: Keep one channel of three equal ones.
         """
         self.commit()
-        shape = (self.progress.images, *self.shape)
+        shape, checksum = (self.progress.images, *self.shape), self.progress.checksums["images.npy"]
         with (self.folder / "images.npy").open("r+b") as file:
             file.write(_header(shape))
         if to_grey:
-            shape = (*shape[:3], 1)
-            self.progress.checksum = _drop_channels(self.folder / "images.npy", shape)
+            checksum = _drop_channels(self.folder / "images.npy", (*shape[:3], 1))
+        for file in self._files.values():
+            os.fsync(file.fileno())
         skipped = left_out + self.progress.done - self.progress.images
         counts = {"images": self.progress.images, "skipped": skipped}
-        document = {"format": FORMAT} | description | counts | {"checksum": f"{self.progress.checksum:08x}"}
+        document = {"format": FORMAT} | description | counts | {"checksum": f"{checksum:08x}"}
         write_atomically(self.folder / "manifest.json", json.dumps(document, indent=1) + "\n")
         (self.folder / "progress.json").unlink()
 
@@ -196,10 +208,25 @@ def _read_progress(folder: Path, fingerprint: str) -> Progress:
     """How far the preparation of this state of the source is; a damaged or outdated one begins anew."""
     try:
         progress = Progress(**json.loads((folder / "progress.json").read_text(encoding="utf-8")))
-        sound = all((folder / name).stat().st_size >= progress.sizes[name] for name in _FILES)
+        known = progress.fingerprint == fingerprint
+        sound = known and all(
+            _checksum(folder / name, progress.sizes[name]) == progress.checksums[name] for name in _FILES
+        )
     except (OSError, ValueError, TypeError, KeyError):
         return Progress(fingerprint)
-    return progress if sound and progress.fingerprint == fingerprint else Progress(fingerprint)
+    return progress if sound else Progress(fingerprint)
+
+
+def _checksum(path: Path, size: int) -> int | None:
+    """The checksum of the first bytes of a file, behind its head if it has one; none if there are fewer."""
+    left, value = size, 0
+    with path.open("rb") as file:
+        if path.suffix == ".npy":
+            left -= len(file.read(_HEAD))
+        while left > 0 and (content := file.read(min(left, _PIECE))):
+            left -= len(content)
+            value = crc32(content, value)
+    return None if left else value
 
 
 def read_skipped(folder: Path) -> list[Skipped]:

@@ -14,15 +14,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from PIL import Image
 
 from dccm.data.cache import Outcome, Prepared, Writer, locked, open_prepared, read_manifest, read_skipped
 from dccm.data.decode import Preparation, decode
 from dccm.data.duplicates import content_hash, find_duplicates
 from dccm.data.images import ImageSet
+from dccm.data.loader import Bytes
 from dccm.data.sources.base import Item, Source
 from dccm.errors import UserError, require
 from dccm.files import NO_ROOM, cache_folder
+from dccm.machine import keep_memory
 
 Report = Callable[[int, int], None]
 _Given = TypeVar("_Given")
@@ -30,8 +33,10 @@ _Made = TypeVar("_Made")
 
 _GROUP = 16
 """Images that a thread decodes at a time."""
-_GROUP_BYTES = 32 * 1024 * 1024
+_GROUP_BYTES = 8 * 1024 * 1024
 """Or fewer, if they are in memory already and take so much of it."""
+_AHEAD = 16
+"""Groups for each thread that may wait to be written, so that decoding goes on while the disk is slow."""
 _COMMIT = 128
 """Groups between two points from which a stopped preparation goes on."""
 
@@ -102,6 +107,7 @@ def _fill(folder: Path, source: Source, wanted: Preparation, threads: int, repor
     shape = (wanted.side, wanted.side, wanted.channels or 3)
     with Writer(folder, shape, source.fingerprint()) as writer, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Whatever Pillow finds odd about a picture that it can read.
+        keep_memory()  # A third of the time went into handing memory back and forth for every picture.
         if writer.progress.done == 0:
             writer.note((path, "skipped", reason, "") for path, reason in source.skipped)
         groups = _groups(source, writer.progress.done)
@@ -128,7 +134,7 @@ def _in_order(function: Callable[[_Given], _Made], things: Iterable[_Given], thr
     try:
         for thing in things:
             waiting.append(pool.submit(function, thing))
-            if len(waiting) > 2 * threads:
+            if len(waiting) > _AHEAD * threads:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
@@ -169,7 +175,13 @@ def _decode(item: Item | Exception, wanted: Preparation) -> Outcome:
         pixels = decode(item, wanted)
     except Exception as error:  # Decoders of damaged files raise nearly everything.
         return Outcome(None, b"", False, _reason(error))
-    return Outcome(pixels, content_hash(pixels), bool((pixels == pixels[..., :1]).all()), "")
+    grey = pixels.shape[2] == 1 or (_equal(pixels, 0, 1) and _equal(pixels, 0, 2))
+    return Outcome(pixels, content_hash(pixels), grey, "")
+
+
+def _equal(pixels: Bytes, one: int, other: int) -> bool:
+    """Whether two channels are the same."""
+    return np.array_equal(pixels[..., one], pixels[..., other])
 
 
 def _reason(error: Exception) -> str:
