@@ -33,8 +33,6 @@ FORMAT = 1
 _FILES = ("images.npy", "kept.i64", "hashes.u64", "manifest.csv")
 _HEAD = 128
 """Bytes of the head of an .npy file of images."""
-_CHUNK = 4096
-"""Images that are turned to grey at a time."""
 _PIECE = 1 << 20
 
 
@@ -248,17 +246,17 @@ def _header(shape: tuple[int, ...]) -> bytes:
 
 def _drop_channels(path: Path, shape: tuple[int, ...]) -> int:
     """Keep the first channel of each image; returns the checksum of what is left."""
-    images = np.load(path, mmap_mode="r", allow_pickle=False)
     partial = path.with_name("grey.partial")
     checksum = 0
-    with partial.open("wb") as file:
-        file.write(_header(shape))
-        for start in range(0, len(images), _CHUNK):
-            pixels = images[start : start + _CHUNK, ..., :1].tobytes()
+    with path.open("rb") as colour, partial.open("wb") as grey:
+        grey.write(_header(shape))
+        colour.seek(_HEAD)
+        # Not by a map of the file, whose pages would all stay in memory.
+        while content := colour.read(3 * _PIECE):
+            pixels = content[::3]
             checksum = crc32(pixels, checksum)
-            file.write(pixels)
-        file.flush()
-        os.fsync(file.fileno())
-    del images  # Windows cannot replace a file that is mapped.
+            grey.write(pixels)
+        grey.flush()
+        os.fsync(grey.fileno())
     partial.replace(path)
     return checksum
