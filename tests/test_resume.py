@@ -59,7 +59,13 @@ def unbroken(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def end_in_the_middle_of_an_epoch(images: Path, output: Path, how: signal.Signals) -> str:
     """Start a run and send it a signal when it is in its third epoch; what it said last."""
-    process = subprocess.Popen(command(images, output), stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command(images, output),
+        stderr=subprocess.PIPE,
+        text=True,
+        # Whoever runs the tests in the background lets their children ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     folder = CheckpointFolder(output / "checkpoints")
     limit = time.monotonic() + 120
     while not (folder.paths() and int(folder.paths()[0].stem) >= 2 * BATCHES + 2):

@@ -148,8 +148,8 @@ class Writer:
             file.write(_header(shape))
         if to_grey:
             checksum = _drop_channels(self.folder / "images.npy", (*shape[:3], 1))
-        for file in self._files.values():
-            os.fsync(file.fileno())
+        for written in self._files.values():
+            os.fsync(written.fileno())
         skipped = left_out + self.progress.done - self.progress.images
         counts = {"images": self.progress.images, "skipped": skipped}
         document = {"format": FORMAT} | description | counts | {"checksum": f"{checksum:08x}"}

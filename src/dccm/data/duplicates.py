@@ -15,7 +15,7 @@ HASH_BYTES = 8
 
 def content_hash(pixels: Bytes) -> bytes:
     """Eight bytes that tell one image from another; among a million, two alike by chance are 1 in 30 million."""
-    return hashlib.blake2b(np.ascontiguousarray(pixels), digest_size=HASH_BYTES).digest()
+    return hashlib.blake2b(np.ascontiguousarray(pixels).data, digest_size=HASH_BYTES).digest()
 
 
 def content_hashes(images: Bytes) -> Hashes:
