@@ -67,7 +67,9 @@ def test_an_archive_gives_what_its_folder_gives_and_is_not_unpacked(
         for path in sorted(classes.rglob("*.png")):
             file.write(path, path.relative_to(classes).as_posix())
     for source, name in ((classes, "a"), (archive, "b")):
-        assert dccm("cluster", source, "-k", 3, "-o", tmp_path / name, *QUICK, monkeypatch=monkeypatch) == 0
+        flags = ["-k", 3, "-o", tmp_path / name, "--class-folders", *QUICK]
+        assert dccm("cluster", source, *flags, monkeypatch=monkeypatch) == 0
+    assert result_of(tmp_path / "a")["scores"] == result_of(tmp_path / "b")["scores"] is not None
     assert (tmp_path / "a" / "assignments.csv").read_text() == (tmp_path / "b" / "assignments.csv").read_text()
     assert [path.name for path in archive.parent.iterdir()] == ["photos.zip"]
 

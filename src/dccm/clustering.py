@@ -12,8 +12,7 @@ from typing import Any
 
 from dccm.config import Settings
 from dccm.data.datasets import DATASETS, open_benchmark
-from dccm.data.decode import Fit
-from dccm.data.images import ImageSet
+from dccm.data.images import Fit, ImageSet
 from dccm.data.read import read_images
 from dccm.model import RunConfig, make_config
 from dccm.networks.encoder import ImageShape, nearest_architecture

@@ -11,7 +11,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dccm.config import DataConfig, Settings, build
-from dccm.data.images import ImageSet, as_bytes, resized, with_channels
+from dccm.data.images import Fit, ImageSet, as_bytes, resized, with_channels
 from dccm.data.loader import Bytes
 from dccm.data.read import read_images
 from dccm.errors import require
@@ -141,8 +141,7 @@ class DCCM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         if isinstance(X, str | Path | ImageSet) or _is_data_set(X):
             shape = None if fitting else self.model_.shape
             size = self.image_size if shape is None else shape.height
-            [data] = build([DataConfig], {"fit": (self.settings or {}).get("fit", "crop")}, "settings")
-            found = read_images(X, image_size=size, fit=data.fit, channels=shape and shape.channels)
+            found = read_images(X, image_size=size, fit=self._fit(), channels=shape and shape.channels)
             X = found.images  # noqa: N806
         # Strings and objects are refused by the conversion; whole images keep their type.
         X = validate_data(self, X, reset=fitting, allow_nd=True, dtype=None, ensure_min_samples=2 if fitting else 1)  # noqa: N806
@@ -150,8 +149,14 @@ class DCCM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             return self._rows_as_images(X.astype(np.float64), fitting)
         images = as_bytes(X)
         if self.image_size is not None:
-            images = resized(images, self.image_size)
+            images = resized(images, self.image_size, self._fit())
         return images if fitting else with_channels(images, self.model_.shape.channels)
+
+    def _fit(self) -> Fit:
+        """How images become square."""
+        [data] = build([DataConfig], {"fit": (self.settings or {}).get("fit", "crop")}, "settings")
+        fit: Fit = data.fit
+        return fit
 
     def _rows_as_images(self, rows: npt.NDArray[np.float64], fitting: bool) -> Bytes:
         """Flattened images as square ones, enlarged by whole factors to what the network needs at least."""

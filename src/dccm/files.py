@@ -11,9 +11,6 @@ from typing import IO
 
 from dccm.errors import UserError
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-"""Error numbers of a full disk or quota."""
-
 
 def write_atomically(path: Path, content: bytes | str) -> None:
     """Write a whole file, or leave what was there."""
@@ -33,12 +30,23 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         partial.replace(path)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        if error.errno in NO_ROOM:
-            raise UserError(
-                f"No room on disk to write {path}; what was there is unharmed. "
-                "Free some space, then run the same command again, a training run with --resume."
-            ) from error
-        raise UserError(f"Cannot write {path}: {error.strerror}. Choose another output folder.") from error
+        again = "then run the same command again, a training run with --resume"
+        raise disk_error(error, f"write {path}", "what was there is unharmed", again, "output folder") from error
+
+
+def disk_error(error: OSError, doing: str, kept: str, again: str, elsewhere: str) -> UserError:
+    """Trouble with the disk in one sentence.
+
+    Args:
+        error: What the system said.
+        doing: What failed, behind "to".
+        kept: What is not lost.
+        again: What to do when there is room.
+        elsewhere: Which other place could be chosen.
+    """
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return UserError(f"No room on disk to {doing}; {kept}. Free some space, {again}.")
+    return UserError(f"Cannot {doing}: {error.strerror}. Choose another {elsewhere}.")
 
 
 class _Lines(list[str]):

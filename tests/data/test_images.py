@@ -39,3 +39,12 @@ def test_any_number_of_channels_is_resized() -> None:
     images = np.full((2, 10, 14, 5), 7, dtype=np.uint8)
     assert resized(images, 12).shape == (2, 12, 12, 5)
     assert (resized(images, 12) == 7).all()
+
+
+def test_arrays_are_cropped_or_padded_as_files_are() -> None:
+    wide = np.full((1, 8, 16, 3), 9, dtype=np.uint8)
+    wide[:, :, :4] = 200
+    assert (resized(wide, 8) == 9).all()
+    padded = resized(wide, 8, "pad")
+    assert (padded[:, :2] == 0).all()
+    assert (padded[0, 4, 0] > 100).all()

@@ -295,7 +295,9 @@ def test_a_full_disk_ends_in_a_sentence_and_what_is_prepared_is_kept(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Path, "open", full)
-        with pytest.raises(UserError, match=r"No room on disk for the prepared images in .*; what is prepared so far"):
+        with pytest.raises(
+            UserError, match=r"No room on disk to keep prepared images in .*; what is prepared so far is kept"
+        ):
             ready(folder, tmp_path / "cache")
     assert all(file.closed for file in files)
     with pytest.MonkeyPatch.context() as patch:

@@ -202,7 +202,7 @@ def test_labels_stay_with_their_images(tmp_path: Path, cache: Path) -> None:
     for name, content in (("b/1.png", b"nothing"), ("a/1.png", png(0)), ("b/2.png", png(1)), ("c/1.png", png(2))):
         put(tmp_path / "photos" / name, content)
     for _ in range(2):  # From the source, then from the cache.
-        found = prepare(Folder(tmp_path / "photos", class_folders=True), WANTED, cache=cache)
+        found = prepare(open_source(tmp_path / "photos", class_folders=True), WANTED, cache=cache)
         assert found.labels is not None
         assert found.labels.tolist() == ["a", "b", "c"]
 

@@ -9,12 +9,13 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageOps
 
+from dccm.data.images import Fit
 from dccm.data.loader import Bytes
 from dccm.errors import require
 
@@ -32,8 +33,6 @@ MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n", b"BM", b"GIF8", b"II*\0", b"MM\0*", b"
 MOST_PIXELS = 100_000_000
 MOST_BYTES = 512 * 1024 * 1024
 """Of one file; a larger one is no picture that a network of 96 pixels needs."""
-
-Fit = Literal["crop", "pad"]
 
 _REDUCED = 1.5
 """JPEG files are decoded at 1/2, 1/4 or 1/8 of their size if that is still this many times the wanted side."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,8 @@ from PIL import Image, ImageOps
 
 from dccm.data.loader import Bytes
 from dccm.errors import require
+
+Fit = Literal["crop", "pad"]
 
 
 class Skipped(NamedTuple):
@@ -90,13 +92,11 @@ def with_channels(images: Bytes, channels: int | None) -> Bytes:
     return grey.round().astype(np.uint8)[..., np.newaxis]
 
 
-def resized(images: Bytes, side: int) -> Bytes:
-    """Square images of this side: the shorter side is scaled, the longer one cropped to its middle."""
+def resized(images: Bytes, side: int, fit: Fit = "crop") -> Bytes:
+    """Square images of this side: the longer side is cropped to its middle, or the shorter one padded with black."""
     if images.shape[1:3] == (side, side):
         return images
-    planes = [[_fit(Image.fromarray(image[..., c]), side) for c in range(image.shape[2])] for image in images]
-    return np.stack([np.stack([np.asarray(plane) for plane in image], axis=-1) for image in planes])
-
-
-def _fit(image: Image.Image, side: int) -> Image.Image:
-    return ImageOps.fit(image, (side, side), method=Image.Resampling.BICUBIC)
+    fitted = ImageOps.fit if fit == "crop" else ImageOps.pad
+    planes = (Image.fromarray(image[..., channel]) for image in images for channel in range(images.shape[3]))
+    squares = [np.asarray(fitted(plane, (side, side), method=Image.Resampling.BICUBIC)) for plane in planes]
+    return np.ascontiguousarray(np.stack(squares).reshape(len(images), -1, side, side).transpose(0, 2, 3, 1))

@@ -24,7 +24,7 @@ from dccm.data.images import ImageSet
 from dccm.data.loader import Bytes
 from dccm.data.sources.base import Item, Source
 from dccm.errors import UserError, require
-from dccm.files import NO_ROOM, cache_folder
+from dccm.files import cache_folder, disk_error
 from dccm.machine import keep_memory
 
 Report = Callable[[int, int], None]
@@ -76,11 +76,9 @@ def prepare(
                 _require_room(folder, source, wanted)
                 prepared = _fill(folder, source, wanted, workers or os.cpu_count() or 1, report)
     except OSError as error:
-        if error.errno in NO_ROOM:
-            raise _no_room(folder) from error
-        raise UserError(
-            f"Cannot keep prepared images in {folder}: {error.strerror}. Choose another folder with --cache."
-        ) from error
+        again = "then run the same command again, or choose another folder with --cache"
+        kept = "what is prepared so far is kept"
+        raise disk_error(error, f"keep prepared images in {folder}", kept, again, "folder with --cache") from error
     finally:
         if source.place is None and not (folder / "manifest.json").exists():
             shutil.rmtree(folder, ignore_errors=True)
@@ -213,11 +211,4 @@ def _require_room(folder: Path, source: Source, wanted: Preparation) -> None:
         free > needed,
         f"The prepared images need {needed / 1e9:.1f} GB in {folder}, and {free / 1e9:.1f} GB are free. "
         "Free some space, or choose another folder with --cache.",
-    )
-
-
-def _no_room(folder: Path) -> UserError:
-    return UserError(
-        f"No room on disk for the prepared images in {folder}; what is prepared so far is kept. "
-        "Free some space and run the same command again, or choose another folder with --cache."
     )

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dccm.data.decode import Fit, Preparation, side_of
+from dccm.data.decode import Preparation, side_of
 from dccm.data.duplicates import content_hashes, find_duplicates
-from dccm.data.images import ImageSet, as_bytes, resized, with_channels
+from dccm.data.images import Fit, ImageSet, as_bytes, resized, with_channels
 from dccm.data.prepare import prepare
 from dccm.data.sources.archive import TAR_SUFFIXES, Tar, Zip
 from dccm.data.sources.array_files import open_array_file
@@ -50,7 +50,7 @@ def read_images(
         image_size: Side to which images are brought; none: arrays keep theirs, others get the nearest of 32, 64, 96.
         fit: Crop the longer side, or pad the shorter one.
         channels: 1 or 3 to turn them into grey or colour; none: grey only if every image is.
-        class_folders: In a folder, the first folder of each path is the image's true class; for evaluation alone.
+        class_folders: The first folder of each path or name is the image's true class; for evaluation alone.
         cache: Where prepared images are kept; none: the user's cache folder.
         workers: Threads that decode; none: one for each processor.
         report: Called with images done and images in all.
@@ -58,19 +58,26 @@ def read_images(
     """
     opened = open_source(source, class_folders=class_folders)
     if isinstance(opened, ArraySource):
-        return _taken(opened, image_size, channels)
+        return _taken(opened, image_size, fit, channels)
     wanted = Preparation(image_size or _usual_side(opened), fit, channels)
     return prepare(opened, wanted, cache=cache, workers=workers, report=report, say=say)
 
 
 def open_source(thing: Any, *, class_folders: bool = False) -> Source:
     """The source that fits what the user gave."""
+    source = _opened(thing)
+    if class_folders:
+        source.label_by_folder()
+    return source
+
+
+def _opened(thing: Any) -> Source:
     if isinstance(thing, Source):
         return thing
     if isinstance(thing, ImageSet):
         return ArraySource(thing.images, thing.names, labels=thing.labels)
     if isinstance(thing, str | Path):
-        return _open_path(Path(thing), class_folders)
+        return _open_path(Path(thing))
     if isinstance(thing, np.ndarray):
         return ArraySource(as_bytes(thing))
     if hasattr(thing, "column_names"):
@@ -85,11 +92,11 @@ def open_source(thing: Any, *, class_folders: bool = False) -> Source:
     return Torch(thing)
 
 
-def _open_path(path: Path, class_folders: bool) -> Source:
+def _open_path(path: Path) -> Source:
     require(path.exists(), f"There is no file or folder {path}. Give {_KINDS}.")
     if path.is_dir():
         files = sorted([*path.glob("*.parquet"), *path.glob("data/*.parquet")])
-        return Parquet(files, path) if files else Folder(path, class_folders)
+        return Parquet(files, path) if files else Folder(path)
     name = path.name.lower()
     if name.endswith((".npy", ".npz")):
         return open_array_file(path)
@@ -104,9 +111,9 @@ def _open_path(path: Path, class_folders: bool) -> Source:
     raise UserError(f"{path} is of no kind that can be read. Give {_KINDS}.")
 
 
-def _taken(source: ArraySource, image_size: int | None, channels: int | None) -> ImageSet:
+def _taken(source: ArraySource, image_size: int | None, fit: Fit, channels: int | None) -> ImageSet:
     """An array, changed only where that was asked for."""
-    images = source.images if image_size is None else resized(source.images, image_size)
+    images = source.images if image_size is None else resized(source.images, image_size, fit)
     images = with_channels(images, channels)
     duplicates = find_duplicates(content_hashes(images), source.names)
     return ImageSet(images, source.names, source.labels, [], duplicates)

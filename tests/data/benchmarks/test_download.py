@@ -206,7 +206,7 @@ def test_a_disk_that_fills_up_keeps_what_has_come(
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "open", lambda self, mode="r", *rest: Full(real(self, mode)))
-    with pytest.raises(UserError, match="No room on disk to download .*set.bin.partial; what has come so far is kept"):
+    with pytest.raises(UserError, match="No room on disk to write .*set.bin.partial; what has come so far is kept"):
         fetch([remote(server)], tmp_path)
     monkeypatch.setattr(Path, "open", real)
     assert (tmp_path / "set.bin.partial").read_bytes() == CONTENT[:1000]

@@ -10,6 +10,7 @@ import pytest
 
 from dccm.data.decode import Preparation
 from dccm.data.prepare import prepare
+from dccm.data.read import open_source
 from dccm.data.sources.folder import Folder
 from dccm.errors import UserError
 from tests.data.pictures import noise, photos, png, put, rows, same_pixels, within
@@ -63,7 +64,7 @@ def test_the_content_counts_where_the_suffix_says_nothing(tmp_path: Path) -> Non
 def test_first_folders_are_classes(tmp_path: Path) -> None:
     for name in ("cat/young/1.png", "cat/2.png", "dog/1.png", "stray.png"):
         put(tmp_path / name, png())
-    labels = Folder(tmp_path, class_folders=True).labels
+    labels = open_source(tmp_path, class_folders=True).labels
     assert labels is not None
     assert labels.tolist() == ["cat", "cat", "dog", ""]
     assert Folder(tmp_path).labels is None
@@ -72,7 +73,7 @@ def test_first_folders_are_classes(tmp_path: Path) -> None:
 def test_a_single_class_is_no_class(tmp_path: Path) -> None:
     put(tmp_path / "cat" / "1.png", png())
     with pytest.raises(UserError, match="class_folders wants one folder for each class in .* just one. Leave it out"):
-        Folder(tmp_path, class_folders=True)
+        open_source(tmp_path, class_folders=True)
 
 
 @posix

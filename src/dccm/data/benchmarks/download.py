@@ -15,7 +15,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from dccm.errors import UserError, require
-from dccm.files import NO_ROOM
+from dccm.files import disk_error
 
 Report = Callable[[int, int], None]
 """Called with the bytes that are there and the bytes in all."""
@@ -151,12 +151,9 @@ def _on_disk(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in NO_ROOM:
-            raise UserError(
-                f"No room on disk to download {path}; what has come so far is kept. "
-                "Free some space and run the same command again, or choose another folder with --data-root."
-            ) from error
-        raise UserError(f"Cannot write {path}: {error.strerror}. Choose another folder with --data-root.") from error
+        again = "then run the same command again, or choose another folder with --data-root"
+        kept = "what has come so far is kept"
+        raise disk_error(error, f"write {path}", kept, again, "folder with --data-root") from error
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """What images of any origin have in common."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from PIL import Image
 
 from dccm.data.images import Skipped
 from dccm.data.names import Names
+from dccm.errors import require
 
 Item = Path | bytes | npt.NDArray[Any] | Image.Image
 """One image as its source has it: a file, the bytes of a file, pixels (H, W) or (H, W, C), or an open image."""
@@ -44,6 +46,16 @@ class Source(ABC):
     @abstractmethod
     def read(self, index: int) -> Item:
         """One image; called in rising order, from one thread at a time."""
+
+    def label_by_folder(self) -> None:
+        """Take the first folder of each name as the image's true class; for evaluation alone."""
+        paths = (name.replace(os.sep, "/") for name in self.names)
+        self.labels = np.array([path.split("/", 1)[0] if "/" in path else "" for path in paths])
+        require(
+            len(np.unique(self.labels)) > 1,
+            f"class_folders wants one folder for each class in {self.place or self.kind}, and there is just one. "
+            "Leave it out.",
+        )
 
     def fingerprint(self) -> str:
         """Changes when the source does; cheap, so made of sizes and times rather than of contents."""

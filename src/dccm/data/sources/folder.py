@@ -6,8 +6,6 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 from dccm.data.decode import SUFFIXES, looks_like_image
 from dccm.data.images import Skipped
 from dccm.data.names import Names
@@ -20,15 +18,11 @@ class Folder(Source):
 
     Links to folders are followed, each real folder is entered once, so links cannot go round in circles. A file with
     another suffix, or none, counts as an image if it begins like one.
-
-    Args:
-        folder: Where to look.
-        class_folders: The first folder of each path is the image's true class; for evaluation alone.
     """
 
     kind = "folder"
 
-    def __init__(self, folder: Path, class_folders: bool = False) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.place = str(folder.resolve())
         self.others = 0
@@ -40,12 +34,6 @@ class Folder(Source):
             f"There is no image in {folder}: of its {self.others + len(self.skipped)} files none is one that can be "
             "read. Give a folder that holds images.",
         )
-        if class_folders:
-            self.labels = np.array([name.split(os.sep, 1)[0] if os.sep in name else "" for name in self.names])
-            require(
-                len(np.unique(self.labels)) > 1,
-                f"class_folders wants one folder for each class in {folder}, and there is just one. Leave it out.",
-            )
 
     def read(self, index: int) -> Path:
         """The file itself; it is opened by whoever decodes it."""
