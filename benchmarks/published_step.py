@@ -2,10 +2,13 @@
 
 Mini-batches of 32 perturbed images; images are perturbed one after the other with SciPy; partners are searched sample
 by sample; the critic sees, for each of four pairs an image, the shallow map and the repeated deep feature side by side,
-at all positions. The arithmetic is that of the preset `released`.
+at all positions. The arithmetic is that of the preset `released`; allocator and memory format are the usual ones.
+
+python -m benchmarks.published_step N    # a step on N images for each line that it is given, and a line back
 """
 
 import math
+import sys
 
 import numpy as np
 import torch
@@ -13,9 +16,34 @@ import torch.nn.functional as F
 from scipy import ndimage
 from torch import Tensor, nn
 
-from dccm.networks.encoder import Encoder, ImageShape
+from dccm.data.synthetic import bars
 
 MINI = 32
+SHALLOW_CHANNELS = 64
+
+
+def convolution(before: int, after: int) -> nn.Module:
+    """3x3 convolution, batch norm, ReLU."""
+    return nn.Sequential(nn.Conv2d(before, after, 3), nn.BatchNorm2d(after), nn.ReLU())
+
+
+class PlainEncoder(nn.Module):
+    """The 32-pixel network of the supplement."""
+
+    def __init__(self, n_clusters: int) -> None:
+        super().__init__()
+        channels = SHALLOW_CHANNELS
+        self.shallow = nn.Sequential(convolution(3, channels), convolution(channels, channels), nn.MaxPool2d(2))
+        self.deep = nn.Sequential(convolution(channels, 128), nn.MaxPool2d(2), convolution(128, 256))
+        self.hidden = nn.Sequential(nn.Linear(256, 64), nn.BatchNorm1d(64), nn.ReLU())
+        self.output = nn.Linear(64, n_clusters)
+        self.norm = nn.BatchNorm1d(n_clusters)
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Shallow map, logits and prediction."""
+        shallow = self.shallow(images)
+        logits = self.output(self.hidden(self.deep(shallow).mean(dim=(2, 3))))
+        return shallow, logits, torch.softmax(self.norm(logits), dim=1)
 
 
 class PlainCritic(nn.Module):
@@ -56,8 +84,8 @@ class PublishedStep:
     """Encoder, critic and optimizer, and the steps of one large batch."""
 
     def __init__(self, n_clusters: int = 10) -> None:
-        self.encoder = Encoder(ImageShape(3, 32, 32), n_clusters, logit_norm="batch", initialisation="identity")
-        self.critic = PlainCritic(self.encoder.map_channels + n_clusters)
+        self.encoder = PlainEncoder(n_clusters)
+        self.critic = PlainCritic(SHALLOW_CHANNELS + n_clusters)
         parameters = [*self.encoder.parameters(), *self.critic.parameters()]
         self.optimizer = torch.optim.RMSprop(parameters, lr=1e-4)
         self.random = np.random.default_rng(0)
@@ -65,7 +93,7 @@ class PublishedStep:
     def learn_from(self, images: Tensor) -> None:
         """Mine a large batch of images, (B, C, H, W), then step on its mini-batches once."""
         with torch.no_grad():
-            prediction = self.encoder(images).prediction
+            *_, prediction = self.encoder(images)
         similarity = F.normalize(prediction, dim=1) @ F.normalize(prediction, dim=1).T
         graph = (similarity >= 0.95).float()
         probability, label = prediction.max(dim=1)
@@ -82,16 +110,15 @@ class PublishedStep:
 
     def loss(self, images: Tensor, similarity: Tensor, graph: Tensor, label: Tensor, confident: Tensor) -> Tensor:
         """Eq. (15) on perturbed images."""
-        output = self.encoder(images)
-        unit = F.normalize(output.prediction, dim=1)
+        maps, logits, prediction = self.encoder(images)
+        unit = F.normalize(prediction, dim=1)
         cosine = (unit @ unit.T).clamp(1e-6, 1 - 1e-6)
         graph_loss = F.binary_cross_entropy(cosine, graph)
-        target = F.one_hot(label, output.prediction.shape[1]).float()
-        label_loss = F.binary_cross_entropy(output.prediction, target, weight=confident[:, None])
+        target = F.one_hot(label, prediction.shape[1]).float()
+        label_loss = F.binary_cross_entropy(prediction, target, weight=confident[:, None])
         positive, first, second = partners(similarity, graph, self.random)
-        maps, feature = output.feature_map, output.logits
-        related = [self.critic(maps, feature), self.critic(maps[positive], feature)]
-        others = [self.critic(maps[first], feature), self.critic(maps[second], feature)]
+        related = [self.critic(maps, logits), self.critic(maps[positive], logits)]
+        others = [self.critic(maps[first], logits), self.critic(maps[second], logits)]
         information = sum(F.softplus(-score).mean() for score in related) / 2
         information = information + sum(F.softplus(score).mean() for score in others) / 2
         loss: Tensor = graph_loss + 5 * label_loss + 0.05 * information
@@ -110,3 +137,21 @@ def partners(similarity: Tensor, graph: Tensor, random: np.random.Generator) -> 
         first.append(int(random.choice(unlinked)))
         second.append(int(random.choice(unlinked)))
     return positive, first, second
+
+
+def main() -> None:
+    """Make a step whenever a line comes in."""
+    images = images_of(int(sys.argv[1]))
+    step = PublishedStep()
+    for _ in sys.stdin:
+        step.learn_from(images)
+        print("done", flush=True)
+
+
+def images_of(count: int) -> Tensor:
+    """What all contestants learn from."""
+    return torch.from_numpy(bars(count, side=32, channels=3, classes=10).images).permute(0, 3, 1, 2).float().div_(255)
+
+
+if __name__ == "__main__":
+    main()

@@ -111,6 +111,24 @@ def test_information_loss_is_the_negative_mutual_information_over_its_pairs() ->
     torch.testing.assert_close(found, expected)
 
 
+def test_loss_and_gradient_in_pieces_are_those_of_the_whole() -> None:
+    critic = Critic(5, 4).double()
+    positions = torch.randn(9, 300, 5, generator=seeded(), dtype=torch.double).requires_grad_()
+    features = torch.randn(9, 4, generator=seeded(1), dtype=torch.double).requires_grad_()
+    positive, negative = (
+        Pairs(permutation(9, seed), permutation(9, seed + 2), torch.rand(9, generator=seeded(seed)).round().double())
+        for seed in (3, 4)
+    )
+    wanted = (positions, features, *critic.parameters())
+    joint = critic(positions, features, positive.partner, positive.anchor)
+    marginal = critic(positions, features, negative.partner, negative.anchor)
+    expected = -jsd_mutual_information(joint, marginal, positive.weight, negative.weight)
+    found = triplet_information_loss(critic, positions, features, positive, negative)
+    torch.testing.assert_close(found, expected)
+    # A factor on the loss is a factor on its gradient.
+    torch.testing.assert_close(torch.autograd.grad(0.1 * found, wanted), torch.autograd.grad(0.1 * expected, wanted))
+
+
 def test_gradient_flows_into_maps_features_and_every_weight_of_the_critic() -> None:
     critic = Critic(5, 4)
     positions = torch.randn(6, 7, 5, generator=seeded()).requires_grad_()

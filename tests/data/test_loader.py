@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dccm.data.loader import Batch, Bytes, Loader
+from dccm.data.loader import Batch, Bytes, Loader, images_at_once
 from tests.support import few_examples
 
 CPU = torch.device("cpu")
@@ -114,7 +114,7 @@ def test_draws_on_one_batch_leave_those_of_the_next_alone() -> None:
 def test_ordered_images_come_in_their_own_order(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     source = loader(20, 10)
     height, width = source.images.shape[1:3]
-    monkeypatch.setattr("dccm.data.loader._PREDICTION_PIXELS", chunk * height * width)
+    monkeypatch.setattr("dccm.data.loader._PIXELS", chunk * height * width)
     chunks = list(source.ordered())
     assert [number for images in chunks for number in numbers(images)] == list(range(20))
     assert all(len(images) == chunk for images in chunks[:-1])
@@ -128,12 +128,19 @@ def test_calibration_sees_all_images_once_in_the_same_random_batches_every_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     height, width = loader(2, 2).images.shape[1:3]
-    monkeypatch.setattr("dccm.data.loader._CALIBRATION_PIXELS", 1000 * height * width)
+    monkeypatch.setattr("dccm.data.loader._PIXELS", 1000 * height * width)
     first, second = ([numbers(images) for images in loader(2100, 32).calibrating()] for _ in range(2))
     assert first == second
     assert [len(batch) for batch in first] == [1050, 1050]
     assert sorted(number for batch in first for number in batch) == list(range(2100))
     assert max(first[0]) > 1100  # not simply the first half
+
+
+def test_large_images_still_come_in_numbers_that_have_statistics() -> None:
+    assert images_at_once(32, 32) == images_at_once(32, 32, statistics=True) == 256
+    assert images_at_once(96, 96) == 28
+    assert images_at_once(96, 96, statistics=True) == 128
+    assert images_at_once(5000, 5000) == 2
 
 
 def test_floats_are_the_bytes_divided_by_255_with_channels_first() -> None:

@@ -106,7 +106,8 @@ def test_targets_come_from_clean_images_only(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_large_images_are_mined_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dccm.methods.dccm._MINED_PIXELS", 8 * 8 * 7)
+    monkeypatch.setattr("dccm.data.loader._PIXELS", 8 * 8 * 2)
+    monkeypatch.setattr("dccm.data.loader._FEWEST_FOR_STATISTICS", 6)
     trained = model()
     sizes: list[int] = []
     predict: Callable[[torch.Tensor], torch.Tensor] = trained.method.predict

@@ -1,11 +1,16 @@
 """Deep and shallow features of the same class share information: the Jensen-Shannon estimate and its loss."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from dccm.correlations.triplets import Pairs
 from dccm.networks.critic import Critic
+
+_ROWS = 1024
+"""Pairs times positions in one piece of the critic's work on a CPU: small enough for the cache."""
 
 
 def jsd_mutual_information(
@@ -36,8 +41,78 @@ def triplet_information_loss(
     """
     maps = torch.cat([positive.partner, negative.partner])
     anchors = torch.cat([positive.anchor, negative.anchor])
+    if positions.device.type == "cpu":
+        sign = torch.cat([torch.full_like(positive.weight, -1), torch.ones_like(negative.weight)])
+        weight = torch.cat([pairs.weight / pairs.weight.sum().clamp_min(1) for pairs in (positive, negative)])
+        loss: Tensor = _LossInPieces.apply(  # type: ignore[no-untyped-call]
+            critic.of_map(positions),
+            critic.of_feature(features),
+            critic.middle.weight,
+            critic.middle.bias,
+            critic.score.weight,
+            critic.score.bias,
+            maps,
+            anchors,
+            sign,
+            weight / positions.shape[1],
+        )
+        return loss
+    # A GPU has memory for all pairs at once, and autograd follows its lower precision.
     joint, marginal = critic(positions, features, maps, anchors).split([len(positive.anchor), len(negative.anchor)])
     return -jsd_mutual_information(joint, marginal, positive.weight, negative.weight)
+
+
+class _LossInPieces(torch.autograd.Function):
+    """L_MI with its gradient, piece by piece: no layer of the critic ever exists for all pairs.
+
+    Each piece goes forward and back at once while it is in the cache; the gradient waits for `backward`. The values
+    are those of `Critic.forward` and `jsd_mutual_information`.
+    """
+
+    @staticmethod
+    def forward(
+        context: Any,
+        maps: Tensor,
+        others: Tensor,
+        middle: Tensor,
+        middle_bias: Tensor,
+        score: Tensor,
+        score_bias: Tensor,
+        map_index: Tensor,
+        feature_index: Tensor,
+        sign: Tensor,
+        weight: Tensor,
+    ) -> Tensor:
+        """Sum of weight * softplus(sign * score) over all pairs and positions."""
+        inputs = (maps, others, middle, middle_bias, score, score_bias)
+        gradients = [torch.zeros_like(tensor) for tensor in inputs]
+        of_maps, of_others, of_middle, of_middle_bias, of_score, of_score_bias = gradients
+        count, width = maps.shape[1:]
+        loss = maps.new_zeros(())
+        pieces = -(-len(map_index) * count // _ROWS)
+        for part in torch.arange(len(map_index), device=maps.device).tensor_split(pieces):
+            which, whose = map_index[part], feature_index[part]
+            first = (maps[which] + others[whose].unsqueeze(1)).relu_().view(-1, width)
+            second = torch.addmm(middle_bias, first, middle.T).relu_()
+            scores = torch.addmv(score_bias, second, score[0]).view(-1, count)
+            signed = scores * sign[part, None]
+            loss += weight[part] @ F.softplus(signed).sum(dim=1)
+            at_scores = (signed.sigmoid_() * (weight * sign)[part, None]).view(-1)
+            of_score_bias += at_scores.sum()
+            of_score[0] += at_scores @ second
+            at_second = second.sign_().mul_(score).mul_(at_scores.unsqueeze(1))  # ReLU lets pass where it was positive.
+            of_middle_bias += at_second.sum(dim=0)
+            of_middle.addmm_(at_second.T, first)
+            at_first = (at_second @ middle).mul_(first.sign_()).view(-1, count, width)
+            of_maps.index_add_(0, which, at_first)
+            of_others.index_add_(0, whose, at_first.sum(dim=1))
+        context.save_for_backward(*gradients)
+        return loss
+
+    @staticmethod
+    def backward(context: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradient found on the way, for all tensors that have one."""
+        return (*(gradient * grad_outputs[0] for gradient in context.saved_tensors), None, None, None, None)
 
 
 def _weighted_mean(values: Tensor, weight: Tensor | None) -> Tensor:

@@ -14,9 +14,10 @@ from torch import Tensor
 
 Bytes = npt.NDArray[np.uint8]
 
-# Pixels in one forward pass, so that memory does not grow with the size of the images.
-_CALIBRATION_PIXELS = 1024 * 1024
-_PREDICTION_PIXELS = 256 * 1024
+_PIXELS = 256 * 1024
+"""Pixels in one forward pass, so that memory does not grow with the size of the images; with more, a CPU is slower."""
+_FEWEST_FOR_STATISTICS = 128
+"""Images that batch norm takes statistics of at least, however large they are."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,11 @@ class Batch:
 def equal_parts(count: int, size: int) -> int:
     """Into how many nearly equal parts of about `size` things to divide `count`; no part holds a single one."""
     return max(1, min(round(count / size), count // 2))
+
+
+def images_at_once(height: int, width: int, *, statistics: bool = False) -> int:
+    """How many images of this size go through a network at once; more of large ones if their statistics are wanted."""
+    return max(_FEWEST_FOR_STATISTICS if statistics else 2, _PIXELS // (height * width))
 
 
 class Loader:
@@ -74,19 +80,16 @@ class Loader:
 
     def ordered(self) -> Iterator[Tensor]:
         """All images once, in their own order."""
-        chunk = self._chunk(_PREDICTION_PIXELS)
+        chunk = images_at_once(*self.images.shape[1:3])
         for start in range(0, len(self.images), chunk):
             yield self._take(slice(start, start + chunk))
 
     def calibrating(self) -> Iterator[Tensor]:
         """All images once, in a fixed random order and in large batches: for population statistics."""
         order = torch.randperm(len(self.images), generator=self._generator(torch.device("cpu"), -1)).numpy()
-        for index in np.array_split(order, equal_parts(len(order), self._chunk(_CALIBRATION_PIXELS))):
+        chunk = images_at_once(*self.images.shape[1:3], statistics=True)
+        for index in np.array_split(order, equal_parts(len(order), chunk)):
             yield self._take(np.sort(index))
-
-    def _chunk(self, pixels: int) -> int:
-        height, width = self.images.shape[1:3]
-        return int(max(2, pixels // (height * width)))
 
     def _take(self, index: npt.NDArray[np.int64] | slice) -> Tensor:
         """Images as floats on the device; bytes travel, and only bytes."""

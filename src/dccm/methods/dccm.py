@@ -19,16 +19,13 @@ from dccm.correlations.pseudo_graph import GraphLoss
 from dccm.correlations.pseudo_label import LabelLoss
 from dccm.correlations.targets import Targets, mine
 from dccm.correlations.triplets import PairStrategy, draw_pairs, joined, own_pairs
-from dccm.data.loader import Batch, equal_parts
+from dccm.data.loader import Batch, equal_parts, images_at_once
 from dccm.data.perturb import PerturbationConfig, perturb
 from dccm.errors import require
 from dccm.methods.base import GradientMethod
 from dccm.networks.critic import Critic, map_positions
 from dccm.networks.encoder import Encoder, EncoderOutput, ImageShape, Initialisation, LogitNorm, ShallowMap
 from dccm.training import Update
-
-_MINED_PIXELS = 1024 * 1024
-"""Pixels in one forward pass of the mining: 1024 images of 32 x 32, 113 of 96 x 96."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +164,7 @@ class DCCMMethod(GradientMethod):
     def _mine(self, images: Tensor) -> tuple[Targets, Watched]:
         """Targets of a large batch, and what they say about the state of the clusters."""
         # In pieces of bounded size: a whole batch of large images would take gigabytes.
-        pieces = -(-images[:, 0].numel() // _MINED_PIXELS)
+        pieces = equal_parts(len(images), images_at_once(*images.shape[2:], statistics=True))
         prediction = torch.cat([self.predict(piece) for piece in images.tensor_split(pieces)])
         targets = mine(
             prediction,
