@@ -58,7 +58,7 @@ class Curve:
 
 def measured(model: Model, images: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
     """Scores, confident share and clusters in use on these images, with their own population statistics."""
-    calibrate(model.method, model.loader(images))
+    calibrate(model.learner, model.loader(images))
     probabilities = model.predict_proba(images)
     predicted = probabilities.argmax(axis=1)
     shares = {
@@ -75,7 +75,7 @@ def curve_of(found: ImageSet, preset: str, overrides: dict[str, object], budget:
     height, width, channels = found.images.shape[1:]
     model = Model.untrained(ImageShape(channels, height, width), config)
     curve = Curve(model, found)
-    history = train(model.method, model.loader(found.images), config.training, report=curve)
+    history = train(model.learner, model.loader(found.images), config.training, report=curve)
     final = {"passes": history[-1]["passes"]} | measured(model, found.images, found.labels)  # type: ignore[arg-type]
     return {"settings": settings, "curve": curve.points, "final": final, "last epoch": history[-1]}
 

@@ -51,7 +51,7 @@ def settings_of(preset: str, overrides: dict[str, object]) -> RunConfig:
 
 def package_step(config: RunConfig) -> Callable[[Tensor], None]:
     """All updates of a large batch by the package: mining, perturbation, critic, optimizer."""
-    method = Model.untrained(SHAPE, config).method
+    method = Model.untrained(SHAPE, config).learner
     method.train()
 
     def step(images: Tensor) -> None:

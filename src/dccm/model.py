@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from dccm.errors import UserError, choose, require
 from dccm.files import write_atomically
 from dccm.machine import choose_device
 from dccm.methods import METHODS
-from dccm.methods.base import GradientMethod
+from dccm.methods.base import Clusterer, GradientMethod
 from dccm.networks.encoder import ImageShape
 
 Floats = npt.NDArray[np.float32]
@@ -62,7 +63,7 @@ def make_config(
 class Model:
     """A method with its weights, ready to assign images."""
 
-    def __init__(self, method: GradientMethod, shape: ImageShape, config: RunConfig) -> None:
+    def __init__(self, method: Clusterer, shape: ImageShape, config: RunConfig) -> None:
         self.rows: dict[str, Any] | None = None
         self.method = method
         self.shape = shape
@@ -79,6 +80,12 @@ class Model:
         method.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return cls(method, shape, config)
 
+    @property
+    def learner(self) -> GradientMethod:
+        """The method, where it is known to be one that learns by gradient."""
+        assert isinstance(self.method, GradientMethod)
+        return self.method
+
     def loader(self, images: Bytes) -> Loader:
         """Batches of these images on the model's device."""
         height, width, channels = images.shape[1:]
@@ -87,7 +94,7 @@ class Model:
             f"images must be {self.shape.height} x {self.shape.width} with {self.shape.channels} channels "
             f"for this model, got {height} x {width} with {channels}. Resize or convert them.",
         )
-        device = next(self.method.parameters()).device
+        device = next(chain(self.method.parameters(), self.method.buffers())).device
         training = self.config.training
         return Loader(images, batch_size=training.batch_size, seed=training.seed, device=device)
 

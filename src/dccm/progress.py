@@ -10,7 +10,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.table import Column
 
-from dccm.training import Progress
+from dccm.training import Progress, Stage
 
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -63,8 +63,18 @@ class Display:
         elif done == total or self._time_for_a_line():
             self.say(f"downloading {state}")
 
-    def training(self, progress: Progress) -> None:
-        """A large batch is done."""
+    def working(self, stage: Stage) -> None:
+        """A method without epochs got on."""
+        if self.bar is not None:
+            self.bar.update(self.task, description=stage.what, completed=stage.done, state="")
+        elif stage.done >= 1 or self._time_for_a_line():
+            self.say(f"{stage.what}  {stage.done:4.0%}")
+
+    def training(self, progress: Progress | Stage) -> None:
+        """A large batch is done, or a stage of a method without epochs."""
+        if isinstance(progress, Stage):
+            self.working(progress)
+            return
         title = f"epoch {progress.epoch}" + (f"/{progress.epochs}" if progress.epochs else "")
         if self.bar is not None:
             self.bar.update(self.task, description=title, completed=progress.done, state=describe(progress))

@@ -18,11 +18,11 @@ from dccm.errors import UserError, require
 from dccm.evaluation.metrics import scores
 from dccm.files import write_atomically
 from dccm.machine import keep_memory, require_compiler
-from dccm.methods.base import calibrate
+from dccm.methods.base import DirectMethod
 from dccm.model import Model, RunConfig
 from dccm.networks.encoder import ImageShape
 from dccm.results import RunResult
-from dccm.training import Progress, Record, train
+from dccm.training import Progress, Record, Report, Stage, train
 
 MAY_DIFFER = frozenset({"device", "epochs", "budget_minutes", "budget_passes", "checkpoint_minutes"})
 """Settings that a resumed run may change: where it computes and for how long."""
@@ -63,7 +63,7 @@ def fit(
     model: Model | None = None,
     checkpoints: CheckpointFolder | None = None,
     resume: TensorFile | None = None,
-    report: Callable[[Progress], None] | None = None,
+    report: Report | None = None,
 ) -> Fitted:
     """Train a model on images; no label can be passed.
 
@@ -73,7 +73,7 @@ def fit(
         model: The one to train; none: a new one.
         checkpoints: Where to write checkpoints; none: nowhere.
         resume: A checkpoint to go on from.
-        report: Called after each large batch.
+        report: Called after each large batch, or stage of a method without epochs.
     """
     model = model or new_model(images, config)
     keep_memory()
@@ -83,12 +83,19 @@ def fit(
         config.training.precision == "float32" or loader.device.type != "cpu",
         "precision must be float32 on a CPU, got bfloat16: it is slower there, or fails. Leave it out.",
     )
+    if isinstance(model.method, DirectMethod):
+        model.method.fit(loader, report or _ignore)
+        return Fitted(model, [], time.monotonic() - started)
     if config.training.compile:
         require_compiler(loader.device)
-        model.method.compile_networks()
-    history = train(model.method, loader, config.training, checkpoints=checkpoints, resume=resume, report=report)
-    calibrate(model.method, loader)
+        model.learner.compile_networks()
+    history = train(model.learner, loader, config.training, checkpoints=checkpoints, resume=resume, report=report)
+    model.learner.finish(loader)
     return Fitted(model, history, time.monotonic() - started)
+
+
+def _ignore(_: Progress | Stage) -> None:
+    """Nobody watches."""
 
 
 def run(
@@ -98,7 +105,7 @@ def run(
     *,
     resume: bool = False,
     baseline: Callable[[ImageSet, int, int], dict[str, Any]] | None = None,
-    report: Callable[[Progress], None] | None = None,
+    report: Report | None = None,
     say: Callable[[str], None] = print,
 ) -> RunResult:
     """Cluster images and fill a run directory.
@@ -125,8 +132,8 @@ def run(
     results.write_left_out(output, found)
     history: list[Record] = list(checkpoint.document["history"]) if checkpoint else []
 
-    def keep(progress: Progress) -> None:
-        if progress.record is not None:
+    def keep(progress: Progress | Stage) -> None:
+        if isinstance(progress, Progress) and progress.record is not None:
             history.append(progress.record)
             results.write_history(output, history)
         if report is not None:

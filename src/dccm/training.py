@@ -92,6 +92,18 @@ class Progress:
     """The epoch's record, when it is complete."""
 
 
+@dataclass(frozen=True)
+class Stage:
+    """What a progress display can show of a method without epochs."""
+
+    what: str
+    done: float
+    """Share of it, 0 to 1."""
+
+
+Report = Callable[[Progress | Stage], None]
+
+
 class InterruptedRunError(Exception):
     """The user ended the run; `checkpoint` names where it goes on, if it was written."""
 

@@ -25,7 +25,7 @@ def model(side: int = 8, **settings: Any) -> Model:
 def updates_of(model: Model, count: int = 30) -> list[Update]:
     batch = next(model.loader(bars(count, side=model.shape.height).images).shuffled(0))
     model.method.train()
-    return list(model.method.updates(batch))
+    return list(model.learner.updates(batch))
 
 
 def test_a_large_batch_gives_an_update_for_each_mini_batch_and_use() -> None:
@@ -90,7 +90,7 @@ def test_without_perturbed_weight_no_image_is_perturbed_in_the_loss(monkeypatch:
 )
 def test_every_choice_trains_with_finite_gradients(settings: dict[str, Any]) -> None:
     trained = model(label_threshold=0.3, **settings)
-    history = train(trained.method, trained.loader(bars(40, side=8).images), trained.config.training)
+    history = train(trained.learner, trained.loader(bars(40, side=8).images), trained.config.training)
     assert np.isfinite(history[-1]["loss"])
     assert all(bool(parameter.isfinite().all()) for parameter in trained.method.parameters())
 
@@ -129,7 +129,7 @@ def test_calibration_gives_the_statistics_of_all_images_and_keeps_the_momentum()
     trained = model()
     found = bars(50, side=8).images
     norm = next(m for m in trained.method.modules() if isinstance(m, torch.nn.BatchNorm2d))
-    calibrate(trained.method, trained.loader(found))
+    calibrate(trained.learner, trained.loader(found))
     images = torch.from_numpy(found).permute(0, 3, 1, 2).float() / 255
     first = next(m for m in trained.method.modules() if isinstance(m, torch.nn.Conv2d))
     outputs = first(images)
@@ -145,6 +145,6 @@ def test_bars_of_four_directions_are_told_apart() -> None:
     found = bars(200, side=12)
     trained = model(12, batch_size=100, mini_batch=20, epochs=15, flip=False)
     assert found.labels is not None
-    train(trained.method, trained.loader(found.images), trained.config.training)
-    calibrate(trained.method, trained.loader(found.images))
+    train(trained.learner, trained.loader(found.images), trained.config.training)
+    calibrate(trained.learner, trained.loader(found.images))
     assert accuracy(found.labels, trained.predict_proba(found.images).argmax(axis=1)) > 0.9

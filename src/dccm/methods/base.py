@@ -4,18 +4,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from dccm.data.loader import Batch, Loader
+from dccm.evaluation.readout import Features, KMeansReadout
 from dccm.networks.encoder import ImageShape
-from dccm.training import Update
+from dccm.training import Report, Update
 
 
-class GradientMethod(nn.Module, ABC):
-    """A method that learns by gradient; the loop of `training.py` runs it.
+class Clusterer(nn.Module, ABC):
+    """What all methods have in common.
 
-    All that a run must remember lies in parameters, buffers and `optimizers`, so that a checkpoint holds it.
+    All that a run must remember lies in parameters and buffers (and optimizers), so that files hold it.
     """
 
     year: ClassVar[int]
@@ -39,14 +41,47 @@ class GradientMethod(nn.Module, ABC):
         super().__init__()
 
     @property
-    @abstractmethod
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """The optimizers by name."""
-
-    @property
     def fewest_images(self) -> int:
         """Images that the method needs at least."""
         return 2
+
+    @abstractmethod
+    def embed(self, images: Tensor) -> Tensor:
+        """Features of images, (B, D)."""
+
+    @abstractmethod
+    def predict(self, images: Tensor) -> Tensor:
+        """Probability of each cluster, (B, K)."""
+
+
+class DirectMethod(Clusterer):
+    """A method without a gradient: it looks at all images, and is done."""
+
+    @abstractmethod
+    def fit(self, loader: Loader, report: Report) -> None:
+        """Cluster the images.
+
+        Args:
+            loader: The images.
+            report: Called with a `Stage` whenever something that takes seconds begins or gets on.
+        """
+
+
+class GradientMethod(Clusterer):
+    """A method that learns by gradient; the loop of `training.py` runs it.
+
+    Those that learn features only leave `predict` to the readout, which is fitted when the training is over.
+    """
+
+    @abstractmethod
+    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
+        super().__init__(shape, n_clusters, configs)
+        self.readout: KMeansReadout | None = None
+
+    @property
+    @abstractmethod
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """The optimizers by name."""
 
     def compile_networks(self) -> None:
         """Let torch.compile rewrite each network; names and weights stay as they are."""
@@ -60,17 +95,29 @@ class GradientMethod(nn.Module, ABC):
     def updates(self, batch: Batch) -> Iterator[Update]:
         """The losses to step on for one large batch, one after the other."""
 
-    @abstractmethod
-    def embed(self, images: Tensor) -> Tensor:
-        """Features of images, (B, D)."""
-
-    @abstractmethod
     def predict(self, images: Tensor) -> Tensor:
         """Probability of each cluster, (B, K)."""
+        assert self.readout is not None, "A method without a readout predicts by itself."
+        probability: Tensor = self.readout(self.embed(images))
+        return probability
+
+    def finish(self, loader: Loader) -> None:
+        """After training: population statistics for batch norm, then the readout."""
+        calibrate(self, loader)
+        if self.readout is not None:
+            self.readout.fit(features_of(self, loader), loader.seed)
+
+
+@torch.inference_mode()
+def features_of(method: Clusterer, loader: Loader) -> Features:
+    """Features of all images, (N, D), in their order; batch norm uses its stored statistics."""
+    method.eval()
+    features: Features = np.concatenate([method.embed(images).cpu().numpy() for images in loader.ordered()])
+    return features
 
 
 @torch.no_grad()
-def calibrate(method: nn.Module, loader: Loader) -> None:
+def calibrate(method: GradientMethod, loader: Loader) -> None:
     """Replace the running statistics of batch norm by those of all images, clean.
 
     Training mixes perturbed and clean images of many states of the network into the running averages. An image's
@@ -83,7 +130,7 @@ def calibrate(method: nn.Module, loader: Loader) -> None:
         norm.momentum = None  # Cumulative mean.
     method.train()
     for images in loader.calibrating():
-        method.predict(images)  # type: ignore[operator]
+        method.predict(images)
     for norm, momentum in zip(norms, momenta, strict=True):
         norm.momentum = momentum
     method.eval()

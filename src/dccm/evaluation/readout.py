@@ -1,0 +1,48 @@
+"""From features to clusters, for methods that learn features only: k-means, and the distance to its centres."""
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+Features = npt.NDArray[np.float32]
+
+
+class KMeansReadout(nn.Module):
+    """Centres that k-means found among the features of all images.
+
+    Args:
+        n_clusters: K.
+        n_init: Starts of k-means, of which the best is kept.
+    """
+
+    def __init__(self, n_clusters: int, n_init: int = 10) -> None:
+        super().__init__()
+        self.n_clusters, self.n_init = n_clusters, n_init
+        self.centres: Tensor
+        self.scale: Tensor
+        self.register_buffer("centres", torch.zeros(n_clusters, 0))
+        self.register_buffer("scale", torch.ones(()))
+
+    def fit(self, features: Features, seed: int) -> None:
+        """Find the centres."""
+        from sklearn.cluster import KMeans
+
+        found = KMeans(self.n_clusters, n_init=self.n_init, random_state=seed).fit(features)
+        device = self.centres.device
+        self.centres = torch.from_numpy(found.cluster_centers_).to(device, torch.float32)
+        self.scale = torch.tensor(max(found.inertia_ / len(features), 1e-12), device=device)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Soft assignment, (B, K): Student's t of the distance, in units of the mean distance to a centre."""
+        if not self.centres.shape[1]:  # Before `fit`, while batch norm gathers its statistics.
+            return features.new_full((len(features), self.n_clusters), 1 / self.n_clusters)
+        kernel = 1 / (1 + torch.cdist(features, self.centres).square() / self.scale)
+        return kernel / kernel.sum(dim=1, keepdim=True)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: object) -> None:
+        """Take centres of any length: how long features are is known only when they have been seen."""
+        stored = state_dict.get(f"{prefix}centres")
+        if stored is not None and stored.ndim == 2 and len(stored) == self.n_clusters:
+            self.centres = torch.zeros_like(stored, device=self.centres.device)
+        super()._load_from_state_dict(state_dict, prefix, *rest)

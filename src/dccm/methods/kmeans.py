@@ -1,0 +1,54 @@
+"""k-means on the pixels (MacQueen, 1967; Lloyd's algorithm)."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from dccm.data.loader import Loader
+from dccm.errors import require
+from dccm.evaluation.readout import KMeansReadout
+from dccm.methods.base import DirectMethod, features_of
+from dccm.networks.encoder import ImageShape
+from dccm.training import Report, Stage
+
+
+@dataclass(frozen=True, kw_only=True)
+class KMeansConfig:
+    """Settings of k-means."""
+
+    n_init: int = 10
+    """Starts (k-means++), of which the one with the smallest distances is kept."""
+
+    def __post_init__(self) -> None:
+        require(self.n_init >= 1, f"n_init must be at least 1, got {self.n_init}. Give 1 or more.")
+
+
+class KMeansMethod(DirectMethod):
+    """Each image belongs to the nearest of K centres; each centre is the mean of its images."""
+
+    year = 1967
+    citation = "MacQueen, Some Methods for Classification and Analysis of Multivariate Observations, 1967"
+    learns = "clusters of pixels"
+    cost = "seconds to minutes"
+    sections: ClassVar[list[type[Any]]] = [KMeansConfig]
+
+    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
+        super().__init__(shape, n_clusters, configs)
+        [config] = configs
+        self.readout = KMeansReadout(n_clusters, config.n_init)
+
+    def fit(self, loader: Loader, report: Report) -> None:
+        """Find the centres."""
+        report(Stage("k-means", 0.0))
+        self.readout.fit(features_of(self, loader), loader.seed)
+        report(Stage("k-means", 1.0))
+
+    def embed(self, images: Tensor) -> Tensor:
+        """The pixels."""
+        return images.flatten(1)
+
+    def predict(self, images: Tensor) -> Tensor:
+        """Soft assignment to the centres."""
+        probability: Tensor = self.readout(self.embed(images))
+        return probability
