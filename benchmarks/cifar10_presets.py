@@ -22,7 +22,7 @@ from dccm.machine import keep_memory
 from dccm.methods.base import calibrate
 from dccm.model import Model, make_config
 from dccm.networks.encoder import ImageShape
-from dccm.training import Progress, train
+from dccm.training import Progress, Stage, train
 
 RESULTS = Path(__file__).parent / "results" / "cifar10_presets"
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
@@ -44,14 +44,15 @@ class Curve:
         self.model, self.images, self.labels = model, found.images[chosen], found.labels[chosen]  # type: ignore[index]
         self.points: list[dict[str, Any]] = []
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: Progress | Stage) -> None:
         """Add a point when it is time for the next; the model's own state stays as it was."""
+        assert isinstance(progress, Progress)
         if progress.done < (len(self.points) + 1) / POINTS:
             return
         state = {name: value.clone() for name, value in self.model.method.state_dict().items()}
         point = measured(self.model, self.images, self.labels)
         self.model.method.load_state_dict(state)
-        place = {"passes": progress.passes, "linked_share": progress.means["linked_share"]}
+        place = {"done": progress.done, "passes": progress.passes, "linked_share": progress.means["linked_share"]}
         self.points.append(place | point)
         print(json.dumps(self.points[-1]), flush=True)
 

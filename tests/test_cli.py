@@ -144,7 +144,7 @@ def test_the_report_is_written_anew(finished: Path, monkeypatch: pytest.MonkeyPa
     assert (finished / "report.html").read_bytes() == page
 
 
-COMMANDS = ("demo", "cluster", "prepare", "predict", "evaluate", "report", "methods", "datasets", "presets")
+COMMANDS = ("demo", "cluster", "prepare", "predict", "evaluate", "probe", "report", "methods", "datasets", "presets")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

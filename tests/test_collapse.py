@@ -2,8 +2,12 @@ import math
 from typing import Any
 
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dccm.collapse import Health, warnings
+from dccm.collapse import Health, cluster_information, warnings
+from tests.support import few_examples, one_hot, seeded
 
 
 def healthy(**changes: Any) -> Health:
@@ -45,3 +49,22 @@ def test_a_young_run_may_be_without_confident_images() -> None:
 
 def test_two_clusters_may_be_uneven() -> None:
     assert warnings(healthy(cluster_sizes=[30, 10]), epoch=9) == []
+
+
+def test_information_worked_by_hand() -> None:
+    # Sure and balanced over four clusters: log 4. Sure, but all in one cluster: nothing. Unsure of everything: nothing.
+    assert cluster_information(one_hot([0, 1, 2, 3], 4)).item() == pytest.approx(math.log(4), abs=1e-6)
+    assert cluster_information(one_hot([2, 2, 2, 2], 4)).item() == pytest.approx(0, abs=1e-6)
+    assert cluster_information(torch.full((4, 4), 0.25)).item() == pytest.approx(0, abs=1e-6)
+    # Half of the images sure of one of two clusters, half unsure: log 2 - log 2 / 2.
+    half = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.5, 0.5]])
+    assert cluster_information(half).item() == pytest.approx(math.log(2) / 2, abs=1e-6)
+
+
+@few_examples
+@given(seed=st.integers(0, 10_000))
+def test_information_is_bounded_and_blind_to_names_and_order(seed: int) -> None:
+    prediction = torch.softmax(3 * torch.randn(20, 5, generator=seeded(seed)), dim=1)
+    found = cluster_information(prediction)
+    assert 0 <= found <= math.log(5)
+    torch.testing.assert_close(cluster_information(prediction.flip(0).flip(1)), found)

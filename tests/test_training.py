@@ -208,3 +208,17 @@ def test_losses_are_computed_in_the_wanted_precision_and_steps_are_not() -> None
     seen.clear()
     train(Watching(), loader(), config(epochs=1))
     assert not any(seen)
+
+
+class Alternating(Toy):
+    """Two losses in turns, as a generator and its critic have."""
+
+    def updates(self, batch: Batch) -> Iterator[Update]:
+        for value, name in ((2.0, "critic"), (4.0, "generator")):
+            loss = (self.level * 0 + value).sum()
+            yield Update(loss, self.optimizer, len(batch.images), {name: loss})
+
+
+def test_losses_that_only_some_updates_have_are_means_over_those() -> None:
+    [record] = train(Alternating(), loader(), config(epochs=1))
+    assert (record["critic"], record["generator"], record["loss"]) == (2, 4, 3)

@@ -6,7 +6,7 @@ Nothing heavy is imported before a command needs it: torch alone takes seconds.
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -170,6 +170,7 @@ def predict(
 ) -> None:
     """Assign new images to the clusters of a trained model, with confidence; as CSV, or into a folder with -o."""
     from dccm import results
+    from dccm.clustering import square_side
     from dccm.data.read import read_images
     from dccm.model import Model
     from dccm.progress import Display
@@ -181,7 +182,7 @@ def predict(
     with Display(quiet) as display:
         found = read_images(
             images,
-            image_size=_side(trained.shape),
+            image_size=square_side(trained.shape),
             fit=trained.config.data.fit,
             channels=trained.shape.channels,
             cache=cache,
@@ -222,6 +223,48 @@ def evaluate(
     names, clusters = read_assignments(run)
     found = scores(read_labels(labels, names), clusters)
     print(json.dumps(found) if as_json else "\n".join(f"{name:17s} {value:.4f}" for name, value in found.items()))
+
+
+@app.command(epilog="Example: dccm probe clusters cifar10 --layer conv")
+def probe(
+    run: Annotated[Path, typer.Argument(help="Run directory, or model folder of DCCM.save.")],
+    source: Annotated[str, typer.Argument(help=_IMAGES + ' or a name of "dccm datasets"; with labels.')],
+    layer: Annotated[str, typer.Option(help="conv: last convolution, y: deep feature, or both.")] = "both",
+    test_share: Annotated[
+        float | None, typer.Option(help="Draw this share of test images at random, instead of by the source's split.")
+    ] = None,
+    variant: Annotated[str, typer.Option(help="Of a data set by name: fine gives CIFAR-100 its 100 classes.")] = "",
+    seed: Annotated[int, typer.Option(min=0, help="Decides every random draw.")] = 0,
+    class_folders: ClassFolders = False,
+    data_root: DataRoot = None,
+    cache: Cache = None,
+    workers: Workers = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")] = "auto",
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Score the frozen features of a run: how well one hidden layer learns true classes from them (Figure 4)."""
+    from dccm.clustering import Reading, probe_run
+    from dccm.evaluation.probe import LAYERS
+
+    require(layer in (*LAYERS, "both"), f"layer must be conv, y or both, got '{layer}'.")
+    probe_run(
+        run,
+        Reading(
+            images=source,
+            class_folders=class_folders,
+            variant=variant,
+            data_root=data_root,
+            cache=cache,
+            workers=workers,
+        ),
+        tuple(name for name in LAYERS if layer in (name, "both")),
+        test_share=test_share,
+        seed=seed,
+        device=device,
+        quiet=quiet,
+        as_json=as_json,
+    )
 
 
 @app.command(epilog="Example: dccm report clusters")
@@ -278,11 +321,6 @@ def _overrides(assignments: list[str] | None, *, budget: str | None = None, **fl
 
     given = {name: value for name, value in flags.items() if value is not None}
     return parse_assignments(assignments or []) | given | (parse_budget(budget) if budget else {})
-
-
-def _side(shape: Any) -> int | None:
-    """The side to bring images to; images that are not square must come in the model's shape."""
-    return int(shape.height) if shape.height == shape.width else None
 
 
 if __name__ == "__main__":

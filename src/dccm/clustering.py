@@ -1,4 +1,4 @@
-"""From what the user named to a finished run directory: what `dccm cluster`, `demo` and `prepare` do."""
+"""From what the user named to a finished run directory: what `dccm cluster`, `demo` and `prepare` do, and `probe`."""
 
 import json
 import shlex
@@ -14,7 +14,11 @@ from dccm.config import Settings
 from dccm.data.datasets import DATASETS, open_benchmark
 from dccm.data.images import Fit, ImageSet
 from dccm.data.read import read_images
-from dccm.model import RunConfig, make_config
+from dccm.errors import require
+from dccm.evaluation.probe import Layer, ProbeConfig, encoder_of, probe_model
+from dccm.methods import METHODS
+from dccm.methods.base import GradientMethod
+from dccm.model import Model, RunConfig, make_config
 from dccm.networks.encoder import ImageShape, nearest_architecture
 from dccm.progress import Display
 from dccm.report import write_report
@@ -30,19 +34,27 @@ class Reading:
     images: str
     """A path, or the name of a data set."""
     class_folders: bool = False
+    variant: str = ""
+    """Of a data set with other classes or images than those that the paper clusters."""
     data_root: Path | None = None
     cache: Path | None = None
     workers: int | None = None
 
-    def read(self, display: Display, image_size: int | None, fit: Fit) -> ImageSet:
+    def read(self, display: Display, image_size: int | None, fit: Fit, channels: int | None = None) -> ImageSet:
         """The images, prepared."""
         source: Any = Path(self.images)
-        if self.images in DATASETS and not source.exists():
-            source = open_benchmark(self.images, self.data_root, report=display.downloading)
+        by_name = self.images in DATASETS and not source.exists()
+        require(
+            by_name or not self.variant,
+            f"variant is for data sets by name, and {self.images} is none, got '{self.variant}'. Leave it out.",
+        )
+        if by_name:
+            source = open_benchmark(self.images, self.data_root, variant=self.variant, report=display.downloading)
         return read_images(
             source,
             image_size=image_size,
             fit=fit,
+            channels=channels,
             class_folders=self.class_folders,
             cache=self.cache,
             workers=self.workers,
@@ -104,6 +116,47 @@ def prepare_images(reading: Reading, image_size: int | None, fit: Fit, *, quiet:
     print(f"{len(found.skipped):,} files skipped, {len(found.duplicates):,} duplicates.")
 
 
+def probe_run(
+    run: Path,
+    reading: Reading,
+    layers: tuple[Layer, ...],
+    *,
+    test_share: float | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    quiet: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Print how well a probe tells the true classes of test images from the frozen features of a run.
+
+    Args:
+        run: Run directory, or model folder.
+        reading: Images with labels and splits.
+        layers: Layers to probe.
+        test_share: Draw so many test images at random, instead of by the images' own splits.
+        seed: Decides the probe's draws.
+        device: Where the features are computed.
+        quiet: No progress.
+        as_json: Print the result as JSON.
+    """
+    model = Model.load(run, device)
+    encoder_of(model)  # Before images are read, which can take long.
+    with _interruptible(None), Display(quiet) as display:
+        found = reading.read(display, square_side(model.shape), model.config.data.fit, model.shape.channels)
+        config = ProbeConfig(seed=seed)
+        probed = probe_model(model, found, layers, test_share=test_share, config=config, report=display.working)
+    if as_json:
+        print(json.dumps(probed._asdict()))
+        return
+    print(f"Learnt from {probed.train_images:,} images; share of {probed.test_images:,} others classified right:")
+    print("\n".join(f"{layer:17s} {share:.4f}" for layer, share in probed.accuracy.items()))
+
+
+def square_side(shape: ImageShape) -> int | None:
+    """The side to bring images to; images that are not square must come in the model's shape."""
+    return shape.height if shape.height == shape.width else None
+
+
 def _finish(result: RunResult, found: ImageSet, output: Path, as_json: bool) -> None:
     page = write_report(output)
     if as_json:
@@ -120,13 +173,16 @@ def _finish(result: RunResult, found: ImageSet, output: Path, as_json: bool) -> 
 
 
 def _say_what(found: ImageSet, config: RunConfig, display: Display) -> None:
-    """What is about to be clustered, by which network."""
+    """What is about to be clustered, by which method and network."""
     count, height, width, channels = found.images.shape
-    side = nearest_architecture(ImageShape(channels, height, width)).side
+    network = ""
+    if issubclass(METHODS[config.method], GradientMethod):
+        side = nearest_architecture(ImageShape(channels, height, width)).side
+        network = f" with the paper's network for {side} pixels"
     display.say(
         f"{count:,} images of {height} x {width} x {channels} ({len(found.skipped):,} skipped, "
-        f"{len(found.duplicates):,} duplicates) into {config.data.n_clusters} clusters; the paper's network for "
-        f"{side} pixels, preset {config.preset}."
+        f"{len(found.duplicates):,} duplicates) into {config.data.n_clusters} clusters by {config.method}{network}, "
+        f"preset {config.preset}."
     )
 
 

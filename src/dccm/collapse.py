@@ -3,6 +3,7 @@
 import math
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 _HUGE_CLUSTER = 0.5
@@ -22,6 +23,26 @@ class Watched(NamedTuple):
     """Images with a confident pseudo-label."""
     linked: Tensor
     """Share of linked pairs, a sample with itself left out."""
+
+
+def cluster_information(prediction: Tensor) -> Tensor:
+    """What a prediction tells of an image, in nats: entropy of the mean prediction less the mean entropy of one.
+
+    Large when images are spread over all clusters and each is sure of its own. Clusters that collapse, and those that
+    tear a class apart, so that images between the parts stay unsure, both lower it. No label is needed.
+
+    Args:
+        prediction: Prediction features, (B, K).
+
+    Returns:
+        A single number from 0 to log K.
+    """
+    return _entropy(prediction.mean(dim=0)) - _entropy(prediction).mean()
+
+
+def _entropy(prediction: Tensor) -> Tensor:
+    entropy: Tensor = torch.special.entr(prediction).sum(dim=-1)
+    return entropy
 
 
 class Health(NamedTuple):

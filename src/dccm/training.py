@@ -2,8 +2,9 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 import torch
@@ -67,6 +68,8 @@ class Position:
     seconds: float = 0.0
     sums: dict[str, float] = field(default_factory=dict)
     """Losses and counts of the epoch under way."""
+    updates: dict[str, int] = field(default_factory=dict)
+    """How many updates had each of the losses."""
     cluster_sizes: list[int] = field(default_factory=list)
     history: list[Record] = field(default_factory=list)
 
@@ -165,7 +168,7 @@ class _Run:
                 self.learner.before_epoch(self.loader, position.epoch)
             for batch in self.loader.shuffled(position.epoch, position.batch):
                 self.take_snapshot()
-                self.learn_from(batch)
+                self.learn_from(replace(batch, done=min(1.0, self.done())))
                 position.batch += 1
                 over = self.done() >= 1
                 complete = position.batch == self.loader.batches or over
@@ -188,17 +191,18 @@ class _Run:
         self.learner.train()
         self.set_learning_rates()
         sums: dict[str, Tensor] = {}
-        updates, watched = 0, None
+        counts: Counter[str] = Counter()
+        watched = None
         for update in self.updates(batch):
             update.optimizer.zero_grad(set_to_none=True)
             update.loss.backward()
             update.optimizer.step()
             for name, value in ({"loss": update.loss} | dict(update.terms)).items():
                 sums[name] = sums.get(name, 0) + value.detach()
-            updates += 1
+                counts[name] += 1
             self.position.images += update.images
             watched = update.watched or watched
-        self.add(sums, updates, watched)
+        self.add(sums, counts, watched)
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """The learner's updates, its losses computed in the wanted precision; gradients and steps are not."""
@@ -211,7 +215,7 @@ class _Run:
                 return
             yield update
 
-    def add(self, sums: dict[str, Tensor], updates: int, watched: Watched | None) -> None:
+    def add(self, sums: dict[str, Tensor], counts: Counter[str], watched: Watched | None) -> None:
         """Take a large batch's losses and counts into the epoch's; a loss that is no number ends the run."""
         totals = self.position.sums
         for name, value in sums.items():
@@ -219,7 +223,7 @@ class _Run:
             if not math.isfinite(number):
                 self.stop_at_broken_loss(name, number)
             totals[name] = totals.get(name, 0.0) + number
-        totals["updates"] = totals.get("updates", 0) + updates
+        self.position.updates = dict(counts + Counter(self.position.updates))
         if watched is not None:
             sizes = [int(size) for size in watched.cluster_sizes]
             known = self.position.cluster_sizes or [0] * len(sizes)
@@ -238,11 +242,7 @@ class _Run:
     def means(self) -> dict[str, float]:
         """Mean losses and shares of the epoch so far."""
         sums, batches = self.position.sums, max(1, self.position.batch)
-        values = {
-            name: total / max(1.0, sums["updates"])
-            for name, total in sums.items()
-            if name not in ("updates", "confident", "linked")
-        }
+        values = {name: sums[name] / count for name, count in self.position.updates.items()}
         if self.position.cluster_sizes:
             values["confident_share"] = sums["confident"] / sum(self.position.cluster_sizes)
             values["linked_share"] = sums["linked"] / batches
@@ -258,7 +258,7 @@ class _Run:
             record |= health.record() | {"warnings": collapse.warnings(health, position.epoch + 1)}
         position.history.append(record)
         position.epoch += 1
-        position.batch, position.sums, position.cluster_sizes = 0, {}, []
+        position.batch, position.sums, position.updates, position.cluster_sizes = 0, {}, {}, []
         return record
 
     def done(self) -> float:

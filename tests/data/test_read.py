@@ -201,12 +201,13 @@ def test_several_splits_are_refused() -> None:
         open_source(Splits())
 
 
-def test_an_image_set_is_taken_as_it_is_with_its_names_and_labels() -> None:
-    given = ImageSet(noise()[np.newaxis], ["mine"], np.array([7]))
+def test_an_image_set_is_taken_as_it_is_with_its_names_labels_and_splits() -> None:
+    given = ImageSet(noise()[np.newaxis], ["mine"], np.array([7]), splits=np.array(["test"]))
     found = read_images(given)
     assert found.images is given.images
     assert found.names == ["mine"]
     assert found.labels is given.labels
+    assert found.splits is given.splits
 
 
 def test_arrays_keep_their_size_unless_one_is_asked_for() -> None:
@@ -235,6 +236,18 @@ def test_arrays_are_read_from_npy_and_npz_with_labels(tmp_path: Path) -> None:
     assert found.images.shape == (2, 16, 16, 3)
     assert found.labels is not None
     assert found.labels.tolist() == [3, 4]
+
+
+def test_splits_are_read_from_npz_and_must_fit(tmp_path: Path) -> None:
+    images = np.zeros((2, 8, 8), dtype=np.uint8)
+    np.savez(tmp_path / "a.npz", images=images, splits=["train", "test"])
+    found = read_images(tmp_path / "a.npz", image_size=16)
+    assert found.splits is not None
+    assert found.splits.tolist() == ["train", "test"]
+    for splits in (["train"], [0, 1]):
+        np.savez(tmp_path / "b.npz", images=images, splits=splits)
+        with pytest.raises(UserError, match=r"b.npz must hold one split, such as 'train', for each of its 2 images"):
+            read_images(tmp_path / "b.npz")
 
 
 def test_array_files_that_are_broken_or_hold_objects_are_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,8 +9,9 @@ from dccm.correlations.triplets import PairStrategy
 from dccm.data.loader import Batch
 from dccm.data.synthetic import bars
 from dccm.methods.base import calibrate
-from dccm.methods.dccm import DCCMMethod
+from dccm.methods.dccm import DCCMMethod, still_running
 from dccm.model import Model, make_config
+from dccm.networks.critic import Critic
 from dccm.networks.encoder import ImageShape
 from dccm.training import Update, train
 
@@ -22,8 +23,8 @@ def model(side: int = 8, **settings: Any) -> Model:
     return Model.untrained(ImageShape(1, side, side), make_config("dccm", overrides=overrides))
 
 
-def updates_of(model: Model, count: int = 30) -> list[Update]:
-    batch = next(model.loader(bars(count, side=model.shape.height).images).shuffled(0))
+def updates_of(model: Model, count: int = 30, done: float = 0.0) -> list[Update]:
+    batch = replace(next(model.loader(bars(count, side=model.shape.height).images).shuffled(0)), done=done)
     model.method.train()
     return list(model.learner.updates(batch))
 
@@ -57,7 +58,9 @@ def test_ablations_leave_out_their_terms(settings: dict[str, Any], active: set[s
     weights = {"graph": 1.0, "label": learner.config.label_weight, "information": learner.config.information_weight}
     assert {name for name, value in update.terms.items() if weights[name] and float(value.detach())} == active
     update.loss.backward()
-    critic_learns = any(p.grad is not None and bool(p.grad.any()) for p in learner.critic.parameters())
+    critic = learner.starts[0].critic
+    assert isinstance(critic, Critic)
+    critic_learns = any(p.grad is not None and bool(p.grad.any()) for p in critic.parameters())
     assert critic_learns == ("information" in active)
 
 
@@ -110,19 +113,85 @@ def test_large_images_are_mined_in_pieces(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("dccm.data.loader._FEWEST_FOR_STATISTICS", 6)
     trained = model()
     sizes: list[int] = []
-    predict: Callable[[torch.Tensor], torch.Tensor] = trained.method.predict
 
-    def counted(images: torch.Tensor) -> torch.Tensor:
-        sizes.append(len(images))
-        return predict(images)
+    def count(_: torch.nn.Module, inputs: tuple[torch.Tensor]) -> None:
+        if not torch.is_grad_enabled():
+            sizes.append(len(inputs[0]))
 
-    monkeypatch.setattr(trained.method, "predict", counted)
+    assert isinstance(trained.method, DCCMMethod)
+    trained.method.encoder.register_forward_pre_hook(count)
     updates_of(trained)
     assert sizes == [6] * 5
 
 
+def test_starts_are_dropped_one_after_the_other_until_one_is_left() -> None:
+    assert [still_running(3, done) for done in (0.0, 0.59, 0.6, 0.69, 0.71, 0.81, 1.0)] == [3, 3, 2, 2, 1, 1, 1]
+    assert [still_running(2, done) for done in (0.5, 0.6, 1.0)] == [2, 1, 1]
+    assert [still_running(1, done) for done in (0.0, 0.6, 1.0)] == [1, 1, 1]
+
+
+def test_start_that_tells_most_stays_and_answers() -> None:
+    trained = model(starts=3)
+    method = trained.method
+    assert isinstance(method, DCCMMethod)
+    with torch.no_grad():
+        method.starts[1].encoder.output_norm.weight *= 30  # type: ignore[union-attr, operator]  # Sure of everything.
+    assert [update.images for update in updates_of(trained)] == [10] * 9  # All of them learn.
+    assert method.answering.item() == 1
+    assert method.encoder is method.starts[1].encoder
+    others = [{name: value.clone() for name, value in method.starts[n].state_dict().items()} for n in (0, 2)]
+    updates = updates_of(trained, done=0.9)
+    assert len(updates) == 3
+    assert updates[0].optimizer is method.optimizers["start1"]
+    # Those that were dropped neither learn nor come back.
+    for number, before in zip((0, 2), others, strict=True):
+        assert all(torch.equal(value, before[name]) for name, value in method.starts[number].state_dict().items())
+    assert method.told[[0, 2]].tolist() == [-1, -1]
+    with torch.no_grad():
+        method.told[1] = 0
+    updates_of(trained, done=0.9)
+    assert method.answering.item() == 1
+
+
+def encoded_sides(trained: Model, done: float) -> set[tuple[int, int]]:
+    """Sides of all images that the encoder sees at this point of the run."""
+    seen: set[tuple[int, int]] = set()
+    assert isinstance(trained.method, DCCMMethod)
+    hook = trained.method.encoder.register_forward_pre_hook(lambda _, inputs: seen.add(tuple(inputs[0].shape[2:])))
+    updates_of(trained, 20, done)
+    hook.remove()
+    return seen
+
+
+def test_images_are_small_in_the_first_part_of_the_run_only() -> None:
+    trained = model(32, early_scale=0.75, early_share=0.5)
+    assert encoded_sides(trained, 0.49) == {(24, 24)}
+    assert encoded_sides(trained, 0.5) == {(32, 32)}
+    assert encoded_sides(model(32), 0.0) == {(32, 32)}
+
+
+def test_images_are_never_shrunk_below_what_the_network_takes() -> None:
+    assert encoded_sides(model(32, early_scale=0.1), 0.0) == {(20, 20)}
+    assert encoded_sides(model(8, early_scale=0.1), 0.0) == {(8, 8)}
+
+
+def test_long_images_keep_their_shape_when_they_are_small() -> None:
+    config = make_config("dccm", overrides=SMALL | {"n_clusters": 4, "early_scale": 0.5})
+    method = Model.untrained(ImageShape(1, 48, 96), config).method
+    assert isinstance(method, DCCMMethod)
+    batch = Batch(torch.rand(10, 1, 48, 96), torch.arange(10), torch.Generator(), done=0.1)
+    assert method._shrunk(batch).images.shape == (10, 1, 24, 48)
+
+
+def test_starts_begin_with_different_weights() -> None:
+    method = model(starts=2).method
+    assert isinstance(method, DCCMMethod)
+    first, second = (start.encoder.output.weight for start in method.starts)  # type: ignore[union-attr]
+    assert not torch.equal(first, second)  # type: ignore[arg-type]
+
+
 def test_no_batch_carries_a_label() -> None:
-    assert set(Batch.__dataclass_fields__) == {"images", "index", "generator"}
+    assert set(Batch.__dataclass_fields__) == {"images", "index", "generator", "done"}
 
 
 def test_calibration_gives_the_statistics_of_all_images_and_keeps_the_momentum() -> None:

@@ -238,10 +238,25 @@ def test_a_single_epoch_shows_points(tmp_path: Path) -> None:
     assert len(page.all("circle")) == 4 + 3
 
 
-def test_an_empty_history_still_gives_a_page(tmp_path: Path) -> None:
+def test_an_empty_history_gives_a_page_without_curves_and_without_empty_frames(tmp_path: Path) -> None:
     page = page_of(write_run(tmp_path, epochs=0))
     assert "This run has no epochs" in page.text
+    assert [chart["aria-label"] for chart in page.all("svg") if chart["class"] == "chart"] == [
+        "Cluster sizes: 10 clusters of 0 to 363 images",
+        "Confidence of the images: 1,797 images, median 0.89",
+    ]
+    assert len(page.all("figure")) == 2
+    assert "Signs of collapse" not in page.text
     assert len(page.cards()) == 10
+
+
+def test_a_history_of_losses_alone_has_no_frame_for_signs_of_collapse(tmp_path: Path) -> None:
+    run = write_run(tmp_path)
+    (run / "history.jsonl").write_text(json.dumps({"epoch": 1, "passes": 1.0, "loss": 0.5}) + "\n")
+    page = page_of(run)
+    assert len(page.all("figure")) == 3
+    assert "Signs of collapse" not in page.text
+    assert "This run has no epochs" not in page.text
 
 
 def test_a_loss_term_of_any_name_is_drawn_and_other_figures_are_not(tmp_path: Path) -> None:

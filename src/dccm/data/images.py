@@ -40,6 +40,8 @@ class ImageSet:
     """True classes, if known; for evaluation alone."""
     skipped: Sequence[Skipped] = field(default_factory=list)
     duplicates: Sequence[Duplicate] = field(default_factory=list)
+    splits: npt.NDArray[np.str_] | None = None
+    """`train` or `test` for each image, where both are known; for evaluation alone."""
 
 
 def as_bytes(array: npt.ArrayLike) -> Bytes:

@@ -30,6 +30,8 @@ class Batch:
     """Position of each image in the data set, (B,)."""
     generator: torch.Generator
     """For every draw made on this batch; on the images' device."""
+    done: float = 0.0
+    """Share of the run that is done, 0 to 1, for everything that changes in its course."""
 
 
 def equal_parts(count: int, size: int) -> int:

@@ -90,8 +90,9 @@ def prepare(
 def _image_set(source: Source, prepared: Prepared) -> ImageSet:
     names = source.names.take(prepared.kept)
     labels = None if source.labels is None else source.labels[prepared.kept]
+    splits = None if source.splits is None else source.splits[prepared.kept]
     duplicates = find_duplicates(prepared.hashes, names)
-    return ImageSet(prepared.images, names, labels, prepared.skipped, duplicates)
+    return ImageSet(prepared.images, names, labels, prepared.skipped, duplicates, splits)
 
 
 def _key(source: Source, wanted: Preparation) -> str:

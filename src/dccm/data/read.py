@@ -75,7 +75,7 @@ def _opened(thing: Any) -> Source:
     if isinstance(thing, Source):
         return thing
     if isinstance(thing, ImageSet):
-        return ArraySource(thing.images, thing.names, labels=thing.labels)
+        return ArraySource(thing.images, thing.names, thing.labels, thing.splits)
     if isinstance(thing, str | Path):
         return _open_path(Path(thing))
     if isinstance(thing, np.ndarray):
@@ -116,7 +116,7 @@ def _taken(source: ArraySource, image_size: int | None, fit: Fit, channels: int 
     images = source.images if image_size is None else resized(source.images, image_size, fit)
     images = with_channels(images, channels)
     duplicates = find_duplicates(content_hashes(images), source.names)
-    return ImageSet(images, source.names, source.labels, [], duplicates)
+    return ImageSet(images, source.names, source.labels, [], duplicates, source.splits)
 
 
 def _usual_side(source: Source) -> int:

@@ -124,13 +124,15 @@ def calibrate(method: GradientMethod, loader: Loader) -> None:
     prediction must depend on the image alone, so it is made with the statistics of the population.
     """
     norms = [module for module in method.modules() if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d)]
-    momenta = [norm.momentum for norm in norms]
+    before = [(norm.momentum, {name: value.clone() for name, value in norm.state_dict().items()}) for norm in norms]
     for norm in norms:
         norm.reset_running_stats()
         norm.momentum = None  # Cumulative mean.
     method.train()
     for images in loader.calibrating():
         method.predict(images)
-    for norm, momentum in zip(norms, momenta, strict=True):
+    for norm, (momentum, state) in zip(norms, before, strict=True):
         norm.momentum = momentum
+        if norm.num_batches_tracked == 0:  # Part of a network that predictions do not need.
+            norm.load_state_dict(state)
     method.eval()

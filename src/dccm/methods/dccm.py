@@ -5,13 +5,14 @@ clean and the perturbed images learn from that, with the triplet mutual informat
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
-from dccm.collapse import Watched
+from dccm.collapse import Watched, cluster_information
 from dccm.correlations.local_robustness import invariance_loss, local_robustness_loss
 from dccm.correlations.mutual_information import triplet_information_loss
 from dccm.correlations.objective import LossTerms, objective
@@ -20,12 +21,17 @@ from dccm.correlations.pseudo_label import LabelLoss
 from dccm.correlations.targets import Targets, mine
 from dccm.correlations.triplets import PairStrategy, draw_pairs, joined, own_pairs
 from dccm.data.loader import Batch, equal_parts, images_at_once
-from dccm.data.perturb import PerturbationConfig, perturb
+from dccm.data.perturb import PerturbationConfig, perturb, suggested_format
 from dccm.errors import require
 from dccm.methods.base import GradientMethod
 from dccm.networks.critic import Critic, map_positions
 from dccm.networks.encoder import Encoder, EncoderOutput, ImageShape, Initialisation, LogitNorm, ShallowMap
 from dccm.training import Update
+
+_NEW_SHARE = 0.2
+"""Weight of a large batch in the running mean by which starts are compared."""
+_FIRST_DROP, _LAST_DROP = 0.6, 0.8
+"""Shares of the run between which starts are dropped: before, good ones cannot be told from bad ones yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +72,12 @@ class DCCMConfig:
     """Norm on the outputs of the last linear layer: none, batch norm, or batch norm with one scale for all clusters."""
     initialisation: Initialisation = "torch"
     """Start of the weights: PyTorch's, or linear layers like the identity and Kaiming-normal convolutions."""
+    starts: int = 1
+    """Networks that begin with different weights; from 60 % of the run on the worst are dropped, one is left."""
+    early_scale: float = 1.0
+    """Factor by which images are shrunk in the first part of the run: a pass costs less, coarse shapes come first."""
+    early_share: float = 0.75
+    """Share of the run for which `early_scale` holds."""
     mini_batch: int = 32
     """Images in one gradient step."""
     uses: int = 1
@@ -76,9 +88,11 @@ class DCCMConfig:
     """Step size."""
 
     def __post_init__(self) -> None:
-        for name in ("graph_threshold", "label_threshold"):
+        for name in ("graph_threshold", "label_threshold", "early_share"):
             value = getattr(self, name)
-            require(0 <= value <= 1, f"{name} must lie in [0, 1], got {value:g}. The paper's is 0.95 or 0.9.")
+            require(0 <= value <= 1, f"{name} must lie in [0, 1], got {value:g}. Give a share or probability.")
+        scale = self.early_scale
+        require(0 < scale <= 1, f"early_scale must lie in (0, 1], got {scale:g}. 1 trains at full size throughout.")
         for name in ("label_weight", "information_weight", "clean_weight", "perturbed_weight"):
             value = getattr(self, name)
             require(value >= 0, f"{name} must not be negative, got {value:g}. 0 turns a term off.")
@@ -88,7 +102,7 @@ class DCCMConfig:
         )
         require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. The paper's is 32.")
         require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.0001.")
-        for name in ("uses", "negatives"):
+        for name in ("uses", "negatives", "starts"):
             value = getattr(self, name)
             require(value >= 1, f"{name} must be at least 1, got {value}. Give 1 or more.")
         positions = self.critic_positions
@@ -98,8 +112,32 @@ class DCCMConfig:
         )
 
 
+class Start(nn.Module):
+    """Encoder and critic that learn together."""
+
+    def __init__(self, shape: ImageShape, n_clusters: int, config: DCCMConfig) -> None:
+        super().__init__()
+        self.encoder = Encoder(
+            shape,
+            n_clusters,
+            shallow_map=config.shallow_map,
+            logit_norm=config.logit_norm,
+            initialisation=config.initialisation,
+        )
+        feature_size = self.encoder.feature_size if config.deep_feature == "hidden" else n_clusters
+        self.critic = Critic(self.encoder.map_channels, feature_size)
+
+
+def still_running(starts: int, done: float) -> int:
+    """How many starts go on: all, then one less at equal distances from 60 % to 80 % of the run, until one is left."""
+    if starts == 1 or done < _FIRST_DROP:
+        return starts
+    dropped = 1 + int((done - _FIRST_DROP) * (starts - 1) / (_LAST_DROP - _FIRST_DROP))
+    return max(1, starts - dropped)
+
+
 class DCCMMethod(GradientMethod):
-    """Encoder and critic, learning from what is mined."""
+    """Encoder and critic, learning from what is mined; of several starts the one that tells most stays."""
 
     year = 2019
     citation = "Wu et al., Deep Comprehensive Correlation Mining for Image Clustering, ICCV 2019"
@@ -112,22 +150,32 @@ class DCCMMethod(GradientMethod):
         self.config: DCCMConfig
         self.perturbation: PerturbationConfig
         self.config, self.perturbation = configs
-        self.encoder = Encoder(
-            shape,
-            n_clusters,
-            shallow_map=self.config.shallow_map,
-            logit_norm=self.config.logit_norm,
-            initialisation=self.config.initialisation,
-        )
-        feature_size = self.encoder.feature_size if self.config.deep_feature == "hidden" else n_clusters
-        self.critic = Critic(self.encoder.map_channels, feature_size)
-        kinds = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
-        self._optimizer = kinds[self.config.optimizer](self.parameters(), lr=self.config.learning_rate)
+        self.starts = nn.ModuleList(Start(shape, n_clusters, self.config) for _ in range(self.config.starts))
+        # What each start's predictions told of the images, as a running mean, and which one answers.
+        self.told: Tensor
+        self.answering: Tensor
+        self.register_buffer("told", torch.zeros(self.config.starts))
+        self.register_buffer("answering", torch.zeros((), dtype=torch.long))
+        kind = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}[self.config.optimizer]
+        self._optimizers = [kind(start.parameters(), lr=self.config.learning_rate) for start in self.starts]
 
     @property
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """One optimizer for encoder and critic."""
-        return {"all": self._optimizer}
+        """One optimizer for encoder and critic of each start."""
+        return {f"start{number}": optimizer for number, optimizer in enumerate(self._optimizers)}
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder that answers."""
+        encoder = self.starts[int(self.answering)].encoder
+        assert isinstance(encoder, Encoder)
+        return encoder
+
+    def compile_networks(self) -> None:
+        """Let torch.compile rewrite encoder and critic of each start."""
+        for start in self.starts:
+            for network in start.children():
+                network.compile()
 
     @property
     def fewest_images(self) -> int:
@@ -135,20 +183,49 @@ class DCCMMethod(GradientMethod):
         return self.config.mini_batch
 
     def updates(self, batch: Batch) -> Iterator[Update]:
-        """Mine the large batch, then learn from mini-batches of it."""
-        targets, watched = self._mine(batch.images)
+        """Mine the large batch, then learn from mini-batches of it: each start for itself."""
+        batch = self._shrunk(batch)
+        running = self.told.topk(still_running(len(self.starts), batch.done)).indices.tolist()
+        for number in running:
+            start = self.starts[number]
+            assert isinstance(start, Start)
+            targets, watched = self._mine(start.encoder, batch.images, number)
+            for loss, terms, images in self._losses(start, batch, targets):
+                yield Update(loss, self._optimizers[number], images, terms, watched if number == running[0] else None)
+        self._choose(running)
+
+    def _shrunk(self, batch: Batch) -> Batch:
+        """The batch with smaller images, while the run is young; never smaller than the network can take."""
+        shorter = min(batch.images.shape[2:])
+        size = max(round(shorter * self.config.early_scale), self.encoder.smallest_side)
+        if size >= shorter or batch.done >= self.config.early_share:
+            return batch
+        sides = [round(side * size / shorter) for side in batch.images.shape[2:]]
+        smaller = F.interpolate(batch.images, size=sides, mode="bilinear", antialias=True, align_corners=False)
+        return replace(batch, images=smaller.contiguous(memory_format=suggested_format(batch.images)))
+
+    def _losses(self, start: Start, batch: Batch, targets: Targets) -> Iterator[tuple[Tensor, dict[str, Tensor], int]]:
+        """The objective on one mini-batch after the other, with its terms and the number of images."""
         minis = equal_parts(len(batch.images), self.config.mini_batch)
         for _ in range(self.config.uses):
             perturbed = perturb(batch.images, self.perturbation, batch.generator)
             order = torch.randperm(len(batch.images), generator=batch.generator, device=batch.images.device)
             for index in order.tensor_split(minis):
-                terms = self._terms(batch.images[index], perturbed[index], targets.rows(index), batch.generator)
+                views = {"clean": batch.images[index], "perturbed": perturbed[index]}
+                terms = self._terms(start, views, targets.rows(index), batch.generator)
                 loss = objective(
                     terms,
                     label_weight=self.config.label_weight,
                     information_weight=self.config.information_weight,
                 )
-                yield Update(loss, self._optimizer, len(index), terms._asdict(), watched)
+                yield loss, terms._asdict(), len(index)
+
+    def _choose(self, running: list[int]) -> None:
+        """Let the start answer that tells most; those that were dropped cannot come back."""
+        dropped = torch.ones_like(self.told, dtype=torch.bool)
+        dropped[running] = False
+        self.told.masked_fill_(dropped, -1)
+        self.answering.copy_(self.told.argmax())
 
     def embed(self, images: Tensor) -> Tensor:
         """The deep feature D."""
@@ -161,11 +238,12 @@ class DCCMMethod(GradientMethod):
         return prediction
 
     @torch.no_grad()
-    def _mine(self, images: Tensor) -> tuple[Targets, Watched]:
+    def _mine(self, encoder: Encoder, images: Tensor, number: int) -> tuple[Targets, Watched]:
         """Targets of a large batch, and what they say about the state of the clusters."""
         # In pieces of bounded size: a whole batch of large images would take gigabytes.
         pieces = equal_parts(len(images), images_at_once(*images.shape[2:], statistics=True))
-        prediction = torch.cat([self.predict(piece) for piece in images.tensor_split(pieces)])
+        prediction = torch.cat([encoder(piece).prediction for piece in images.tensor_split(pieces)])
+        self.told[number].lerp_(cluster_information(prediction), _NEW_SHARE)
         targets = mine(
             prediction,
             graph_threshold=self.config.graph_threshold,
@@ -176,11 +254,10 @@ class DCCMMethod(GradientMethod):
         sizes = torch.bincount(targets.label, minlength=prediction.shape[1])
         return targets, Watched(sizes, targets.confident.sum(), linked)
 
-    def _terms(self, clean: Tensor, perturbed: Tensor, targets: Targets, generator: torch.Generator) -> LossTerms:
+    def _terms(self, start: Start, views: dict[str, Tensor], targets: Targets, generator: torch.Generator) -> LossTerms:
         """The three terms of Eq. (15) on one mini-batch."""
-        views = {"clean": clean, "perturbed": perturbed}
         wanted = [name for name in views if self._encodes(name)]
-        encoded: EncoderOutput = self.encoder(torch.cat([views[name] for name in wanted]))
+        encoded: EncoderOutput = start.encoder(torch.cat([views[name] for name in wanted]))
         by_view = zip(*(layer.chunk(len(wanted)) for layer in encoded))
         outputs = {name: EncoderOutput(*layers) for name, layers in zip(wanted, by_view)}
         graph = label = encoded.prediction.new_zeros(())
@@ -188,7 +265,7 @@ class DCCMMethod(GradientMethod):
             if weight:
                 more_graph, more_label = self._supervised(name, outputs, targets)
                 graph, label = graph + weight * more_graph, label + weight * more_label
-        return LossTerms(graph, label, self._information(outputs[wanted[0]], targets, generator))
+        return LossTerms(graph, label, self._information(start.critic, outputs[wanted[0]], targets, generator))
 
     def _encodes(self, view: str) -> bool:
         if view == "perturbed":
@@ -208,7 +285,9 @@ class DCCMMethod(GradientMethod):
             label_loss=self.config.label_loss,
         )
 
-    def _information(self, output: EncoderOutput, targets: Targets, generator: torch.Generator) -> Tensor:
+    def _information(
+        self, critic: Critic, output: EncoderOutput, targets: Targets, generator: torch.Generator
+    ) -> Tensor:
         """L_MI of one view; the critic rests when the term has no weight."""
         if not self.config.information_weight:
             return output.prediction.new_zeros(())
@@ -220,4 +299,4 @@ class DCCMMethod(GradientMethod):
         count = None if self.config.critic_positions == "all" else self.config.critic_positions
         positions = map_positions(output.feature_map, count, generator)
         feature = output.feature if self.config.deep_feature == "hidden" else output.logits
-        return triplet_information_loss(self.critic, positions, feature, positive, negative)
+        return triplet_information_loss(critic, positions, feature, positive, negative)

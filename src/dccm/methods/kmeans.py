@@ -1,5 +1,6 @@
 """k-means on the pixels (MacQueen, 1967; Lloyd's algorithm)."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -7,6 +8,7 @@ from torch import Tensor
 
 from dccm.data.loader import Loader
 from dccm.errors import require
+from dccm.evaluation.neighbours import Pixels, Scaling
 from dccm.evaluation.readout import KMeansReadout
 from dccm.methods.base import DirectMethod, features_of
 from dccm.networks.encoder import ImageShape
@@ -19,6 +21,8 @@ class KMeansConfig:
 
     n_init: int = 10
     """Starts (k-means++), of which the one with the smallest distances is kept."""
+    scaling: Scaling = "none"
+    """Pixels as they come, each image of unit length, or the same after the mean image was subtracted."""
 
     def __post_init__(self) -> None:
         require(self.n_init >= 1, f"n_init must be at least 1, got {self.n_init}. Give 1 or more.")
@@ -36,17 +40,20 @@ class KMeansMethod(DirectMethod):
     def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
         super().__init__(shape, n_clusters, configs)
         [config] = configs
+        self.pixels = Pixels(math.prod(shape), config.scaling)
         self.readout = KMeansReadout(n_clusters, config.n_init)
 
     def fit(self, loader: Loader, report: Report) -> None:
         """Find the centres."""
         report(Stage("k-means", 0.0))
+        self.pixels.fit(loader)
         self.readout.fit(features_of(self, loader), loader.seed)
         report(Stage("k-means", 1.0))
 
     def embed(self, images: Tensor) -> Tensor:
         """The pixels."""
-        return images.flatten(1)
+        rows: Tensor = self.pixels(images)
+        return rows
 
     def predict(self, images: Tensor) -> Tensor:
         """Soft assignment to the centres."""

@@ -14,8 +14,6 @@ Initialisation = Literal["torch", "identity"]
 LogitNorm = Literal["none", "batch", "balanced"]
 
 SMALLEST_SIDE = 8
-_SMALLEST_UNPADDED = 20
-"""Below this side, convolutions without padding leave nothing of the image."""
 
 
 class ImageShape(NamedTuple):
@@ -53,6 +51,8 @@ class Architecture:
     """Layers behind S."""
     hidden: int
     """Size of the deep feature D."""
+    smallest: int
+    """Below this side, convolutions without padding leave nothing of the image."""
 
 
 _LARGE_SHALLOW = (("conv", 5, 64), ("conv", 5, 64), ("pool", 4, 0), ("conv", 3, 128))
@@ -63,9 +63,10 @@ ARCHITECTURES = (
         shallow=(("conv", 3, 64), ("conv", 3, 64), ("pool", 2, 0)),
         deep=(("conv", 3, 128), ("pool", 2, 0), ("conv", 3, 256)),
         hidden=64,
+        smallest=20,
     ),
-    Architecture(64, shallow=_LARGE_SHALLOW, deep=_LARGE_DEEP, hidden=256),
-    Architecture(96, shallow=_LARGE_SHALLOW, deep=_LARGE_DEEP, hidden=64),
+    Architecture(64, shallow=_LARGE_SHALLOW, deep=_LARGE_DEEP, hidden=256, smallest=40),
+    Architecture(96, shallow=_LARGE_SHALLOW, deep=_LARGE_DEEP, hidden=64, smallest=40),
 )
 
 
@@ -103,7 +104,8 @@ class Encoder(nn.Module):
     ) -> None:
         super().__init__()
         self.architecture = nearest_architecture(shape)
-        padded = min(shape.height, shape.width) < _SMALLEST_UNPADDED
+        padded = min(shape.height, shape.width) < self.architecture.smallest
+        self.smallest_side = SMALLEST_SIDE if padded else self.architecture.smallest
         shallow, deep = self.architecture.shallow, self.architecture.deep
         if shallow_map == "unpooled" and shallow[-1][0] == "pool":
             shallow, deep = shallow[:-1], (shallow[-1], *deep)

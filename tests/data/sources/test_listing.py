@@ -46,6 +46,13 @@ def test_a_csv_may_hold_classes_and_other_columns(folder: Path) -> None:
     assert source.labels.tolist() == ["cat", "dog, large"]
 
 
+def test_a_csv_may_split_its_images(folder: Path) -> None:
+    source = listing(folder, "path,split\nphotos/00.png,train\nphotos/gone.png,train\nphotos/01.png,test\n", "list.csv")
+    assert source.splits is not None
+    assert source.splits.tolist() == ["train", "test"]
+    assert listing(folder, "path\nphotos/00.png\n", "other.csv").splits is None
+
+
 def test_classes_stay_with_their_images_when_a_file_is_missing(folder: Path) -> None:
     text = "path,label\nphotos/00.png,a\nphotos/gone.png,b\nphotos/02.png,c\nphotos/01.png\n"
     source = listing(folder, text, "list.csv")

@@ -89,6 +89,23 @@ def test_rows_without_an_image_are_skipped_with_a_reason(tmp_path: Path) -> None
     assert found.skipped == [("a/0", nothing), ("a/2", nothing), ("a/3", "not an image of a known format")]
 
 
+def test_splits_stay_with_their_images_and_a_cache_from_before_them_still_opens(tmp_path: Path) -> None:
+    images = [*cells(0), {"bytes": b"nothing", "path": "x.png"}, *cells(2)]
+    path = table(tmp_path / "a.parquet", {"image": images, "split": ["train", "train", "test"]})
+    source = opened(path)
+    source.splits = None  # As when nothing knew of them.
+    assert prepare(source, Preparation(24), cache=tmp_path / "cache").splits is None
+    told: list[int] = []
+    found = prepare(opened(path), Preparation(24), cache=tmp_path / "cache", report=lambda done, _: told.append(done))
+    assert told == []
+    assert found.splits is not None
+    assert found.splits.tolist() == ["train", "test"]
+
+
+def test_a_file_without_splits_has_none(tmp_path: Path) -> None:
+    assert opened(table(tmp_path / "a.parquet", {"image": cells(0, 1), "label": [0, 1]})).splits is None
+
+
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [(["cat", "dog"], ["cat", "dog"]), ([1, None], None), ([None, None], None), ([0.5, 1.5], None), ([[1], [2]], None)],

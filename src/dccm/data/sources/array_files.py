@@ -11,11 +11,12 @@ from dccm.data.sources.arrays import ArraySource
 from dccm.errors import UserError, require
 
 _LABEL_KEYS = ("labels", "label", "y")
+_SPLIT_KEYS = ("splits", "split")
 _IMAGE_KEYS = ("images", "image", "x")
 
 
 def open_array_file(path: Path) -> ArraySource:
-    """The images of an `.npy` file, mapped into memory, or of an `.npz` file, which may hold labels too."""
+    """The images of an `.npy` file, mapped into memory, or of an `.npz` file, which may hold labels and splits."""
     try:
         content = np.load(path, mmap_mode="r", allow_pickle=False)
         arrays = dict(content) if path.suffix.lower() == ".npz" else {"images": content}
@@ -29,4 +30,9 @@ def open_array_file(path: Path) -> ArraySource:
         labels is None or labels.shape == (len(images),),
         f"{path} must hold one label for each of its {len(images)} images, or none.",
     )
-    return ArraySource(images, labels=labels, place=str(path.resolve()))
+    splits = next((arrays[key] for key in _SPLIT_KEYS if key in arrays), None)
+    require(
+        splits is None or (splits.shape == (len(images),) and splits.dtype.kind == "U"),
+        f"{path} must hold one split, such as 'train', for each of its {len(images)} images, or none.",
+    )
+    return ArraySource(images, labels=labels, splits=splits, place=str(path.resolve()))

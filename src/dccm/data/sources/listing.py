@@ -14,7 +14,10 @@ from dccm.errors import UserError, require
 
 
 class Listing(Source):
-    """The files that a list names; paths are relative to the list's own folder. A column `label` is the true class."""
+    """The files that a list names; paths are relative to the list's own folder.
+
+    A column `label` is the true class, a column `split` says `train` or `test`.
+    """
 
     kind = "list of paths"
 
@@ -41,6 +44,8 @@ class Listing(Source):
         self.names = Names(row["path"] for row in kept)
         if "label" in rows[0]:
             self.labels = np.array([row["label"] for row in kept])
+        if "split" in rows[0]:
+            self.splits = np.array([row["split"] for row in kept])
         self._fingerprint = digest.hexdigest()
 
     def read(self, index: int) -> Path:

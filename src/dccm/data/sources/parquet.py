@@ -1,4 +1,4 @@
-"""Parquet files in the Hugging Face image layout: a column `image` of bytes and path, a column `label`."""
+"""Parquet files in the Hugging Face image layout: a column `image` of bytes and path, `label`, `split`."""
 
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from dccm.errors import UserError, require
 
 IMAGE_COLUMNS = ("image", "img", "images", "picture")
 LABEL_COLUMNS = ("label", "labels", "fine_label", "y", "class", "target")
+SPLIT_COLUMNS = ("split",)
 
 
 class Parquet(Source):
@@ -43,6 +44,7 @@ class Parquet(Source):
         self._at, self._rows = -1, None
         self.names = self._paths()
         self.labels = self._labels(_first(schema.names, LABEL_COLUMNS))
+        self.splits = self._labels(_first(schema.names, SPLIT_COLUMNS))
 
     def read(self, index: int) -> bytes:
         """The bytes of one image; the rows of one group are in memory at a time."""
@@ -74,6 +76,7 @@ class Parquet(Source):
         )
 
     def _labels(self, column: str | None) -> "np.ndarray[Any, Any] | None":
+        """Whole numbers or words, one for each row; none if they are anything else, or some are missing."""
         if column is None:
             return None
         labels = list(self._values(column))

@@ -1,0 +1,165 @@
+"""Clusters that grow together on a graph of nearest neighbours: graph degree linkage (Zhang et al., ECCV 2012)."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from dccm.errors import require
+
+Labels = npt.NDArray[np.int64]
+
+_AT_ONCE = 2**24
+"""Distances computed at once, so that memory does not grow with the square of the number of images."""
+_SHARE = 20
+"""One cluster of so many merges before affinities are computed anew: below twice as many, one merge at a time."""
+
+
+class Neighbours(NamedTuple):
+    """The nearest neighbours of each sample, the nearest first."""
+
+    number: Tensor
+    """(N, k)."""
+    squared: Tensor
+    """Squared distance to each, (N, k)."""
+
+
+def nearest_neighbours(features: Tensor, count: int) -> Neighbours:
+    """The nearest others of each sample.
+
+    Args:
+        features: (N, D).
+        count: How many; fewer if there are not so many others.
+    """
+    wanted, total = min(count, len(features) - 1), len(features)
+    found = []
+    for rows in torch.arange(total, device=features.device).split(max(1, _AT_ONCE // total)):
+        squared = torch.cdist(features[rows], features).square()
+        squared[torch.arange(len(rows), device=rows.device), rows] = torch.inf
+        found.append(squared.topk(wanted, dim=1, largest=False))
+    return Neighbours(torch.cat([part.indices for part in found]), torch.cat([part.values for part in found]))
+
+
+def neighbour_graph(neighbours: Neighbours, width: float = 1.0) -> csr_array:
+    """Weights W of the directed graph: exp(-d² / σ²), σ² the mean squared distance of neighbours times `width`."""
+    number, squared = (tensor.cpu().numpy() for tensor in neighbours)
+    scale = max(width * float(squared.mean(dtype=np.float64)), 1e-12)
+    rows = np.repeat(np.arange(len(number)), number.shape[1])
+    weights = np.exp(-squared.astype(np.float64).ravel() / scale)
+    return csr_array(coo_array((weights, (rows, number.ravel())), shape=(len(number), len(number))))
+
+
+def first_clusters(neighbours: Neighbours, fewest: int) -> Labels:
+    """Join each sample with its nearest one; or leave all alone, if fewer than `fewest` clusters came of it."""
+    nearest = neighbours.number[:, 0].cpu().numpy()
+    count = len(nearest)
+    links = coo_array((np.ones(count), (np.arange(count), nearest)), shape=(count, count))
+    found, labels = connected_components(links, directed=False)
+    return labels.astype(np.int64) if found >= fewest else np.arange(count)
+
+
+def affinity(graph: csr_array, labels: Labels) -> csr_array:
+    """Affinity of all pairs of clusters: average degree into a cluster times that out of it, both ways.
+
+    A(i, j) = 1ᵀ W_ij W_ji 1 / |i|² + 1ᵀ W_ji W_ij 1 / |j|².
+
+    Args:
+        graph: Weights W, (N, N).
+        labels: Cluster of each sample, (N,), 0 to n - 1.
+
+    Returns:
+        (n, n), symmetric, nothing on the diagonal.
+    """
+    count = int(labels.max()) + 1
+    member = csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)), shape=(len(labels), count))
+    both_ways = (graph.T @ member).multiply(graph @ member)  # Of each sample: from cluster i, times to cluster i.
+    per_pair = csr_array(member.T @ both_ways)  # Row: the sample's cluster j; column: cluster i.
+    scaled = coo_array(per_pair / np.bincount(labels).astype(np.float64) ** 2)
+    outside = scaled.row != scaled.col
+    one_way = csr_array((scaled.data[outside], (scaled.row[outside], scaled.col[outside])), shape=(count, count))
+    return csr_array(one_way + one_way.T)
+
+
+def closest_clusters(affinities: csr_array, count: int) -> tuple[Labels, npt.NDArray[np.float64]]:
+    """For each cluster the one of largest affinity, -1 if none, (n,), and its largest affinities, (n, count)."""
+    clusters = affinities.shape[0]
+    pairs = coo_array(affinities)
+    order = np.lexsort((pairs.col, -pairs.data, pairs.row))
+    row, column, value = pairs.row[order], pairs.col[order], pairs.data[order]
+    place = np.arange(len(row)) - np.searchsorted(row, row)
+    closest, largest = np.full(clusters, -1), np.zeros((clusters, count))
+    closest[row[place == 0]] = column[place == 0]
+    kept = place < count
+    largest[row[kept], place[kept]] = value[kept]
+    return closest, largest
+
+
+def merge_scores(largest: npt.NDArray[np.float64], contrast: float) -> npt.NDArray[np.float64]:
+    """How well a cluster and its closest one would merge (JULE's forward loss, sign turned).
+
+    Their affinity, plus how far it stands out from those to the next closest clusters on average.
+    """
+    best, others = largest[:, 0], largest[:, 1:]
+    return best + contrast * (best[:, None] - others).mean(axis=1) if others.shape[1] else best
+
+
+def agglomerate(
+    features: Tensor, graph: csr_array, labels: Labels, n_clusters: int, *, rivals: int = 5, contrast: float = 1.0
+) -> Labels:
+    """Merge the closest clusters until so many remain.
+
+    Args:
+        features: (N, D); asked only when no two clusters are connected.
+        graph: `neighbour_graph` of the features.
+        labels: Clusters to begin with, (N,), 0 to n - 1.
+        n_clusters: Clusters wanted; if there are no more than that, nothing is merged.
+        rivals: Closest clusters that a merge is judged by.
+        contrast: Weight of how far the closest one stands out from the others.
+    """
+    require(n_clusters >= 1, f"n_clusters must be at least 1, got {n_clusters}.")
+    while (count := int(labels.max()) + 1) > n_clusters:
+        closest, largest = closest_clusters(affinity(graph, labels), rivals)
+        scores = np.where(closest >= 0, merge_scores(largest, contrast), -np.inf)
+        pairs = [(int(i), int(closest[i])) for i in (-scores).argsort(kind="stable") if closest[i] >= 0]
+        most = min(max(1, count // _SHARE), count - n_clusters)
+        labels = _merged(labels, _without_repeats(pairs, most) or [_smallest_and_nearest(features, labels)])
+    return labels
+
+
+def _without_repeats(pairs: list[tuple[int, int]], most: int) -> list[tuple[int, int]]:
+    """The first pairs in which no cluster occurs twice."""
+    chosen: list[tuple[int, int]] = []
+    taken: set[int] = set()
+    for pair in pairs:
+        if len(chosen) < most and taken.isdisjoint(pair):
+            chosen.append(pair)
+            taken.update(pair)
+    return chosen
+
+
+def _merged(labels: Labels, pairs: list[tuple[int, int]]) -> Labels:
+    """Labels after these merges, numbered 0 to n - 1 in the old order."""
+    name = np.arange(int(labels.max()) + 1)
+    for first, second in pairs:
+        name[max(first, second)] = min(first, second)
+    return np.unique(name[labels], return_inverse=True)[1].astype(np.int64)
+
+
+def _smallest_and_nearest(features: Tensor, labels: Labels) -> tuple[int, int]:
+    """The smallest cluster, and the one whose mean is nearest to its own."""
+    means = cluster_means(features, torch.from_numpy(labels))
+    smallest = int(np.bincount(labels).argmin())
+    distance = (means - means[smallest]).square().sum(dim=1)
+    distance[smallest] = torch.inf
+    return smallest, int(distance.argmin())
+
+
+def cluster_means(features: Tensor, labels: Tensor) -> Tensor:
+    """Mean feature of each cluster, (n, D)."""
+    labels = labels.to(features.device)
+    sums = features.new_zeros(int(labels.max()) + 1, features.shape[1]).index_add_(0, labels, features)
+    return sums / torch.bincount(labels).unsqueeze(1)

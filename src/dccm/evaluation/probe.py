@@ -1,0 +1,271 @@
+"""How much frozen features say of true classes: the MLP probe of Section 4.1 (Figure 4, Tables 5 and 6).
+
+The encoder stays as it is. One hidden layer of 200 units learns the classes of the training images from the features
+of a layer, and is asked for those of the test images, which it has not seen. The paper gives the 200 units and the
+two layers; standardised features, optimizer and length of the training are choices of ours.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dccm.data.images import ImageSet
+from dccm.data.loader import Loader, equal_parts
+from dccm.errors import require
+from dccm.model import Model
+from dccm.networks.encoder import Encoder, EncoderOutput
+from dccm.training import Stage
+
+Layer = Literal["conv", "y"]
+LAYERS: tuple[Layer, ...] = get_args(Layer)
+Features = npt.NDArray[np.floating[Any]]
+Labels = npt.NDArray[Any]
+Report = Callable[[Stage], None]
+
+_LARGEST = float(np.finfo(np.float16).max)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeConfig:
+    """How the probe learns; the same for every method, so that only features differ."""
+
+    hidden: int = 200
+    """Units of the hidden layer (Section 4.1)."""
+    epochs: int = 20
+    """Passes over the training features."""
+    fewest_steps: int = 1000
+    """Steps at least: few images are passed over more often."""
+    mini_batch: int = 128
+    """Images in one gradient step."""
+    learning_rate: float = 1e-3
+    """Step size of Adam at the start; it falls to zero along half a cosine."""
+    seed: int = 0
+    """Decides the first weights, the order of the images and, where none is given, the split."""
+
+    def __post_init__(self) -> None:
+        for name in ("hidden", "epochs", "fewest_steps", "mini_batch"):
+            value = getattr(self, name)
+            require(value >= 1, f"{name} must be at least 1, got {value}. Give 1 or more.")
+        require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.001.")
+        require(self.seed >= 0, f"seed must not be negative, got {self.seed}. Give 0 or more.")
+
+
+class Split(NamedTuple):
+    """Which images the probe learns from, and on which it is scored; row numbers."""
+
+    train: npt.NDArray[np.int64]
+    test: npt.NDArray[np.int64]
+
+
+class Probed(NamedTuple):
+    """What the probe found out about a model."""
+
+    accuracy: dict[Layer, float]
+    """Share of the test images that are classified right (top 1), by layer."""
+    train_images: int
+    test_images: int
+
+
+def probe(
+    features: Features,
+    labels: Labels,
+    split: Split,
+    config: ProbeConfig | None = None,
+    report: Report | None = None,
+) -> float:
+    """Share of the test images whose class the probe says right (top 1).
+
+    Args:
+        features: Frozen features, (N, D).
+        labels: True classes, (N,), of any type.
+        split: Rows to learn from and to be scored on.
+        config: How to learn; none: the defaults.
+        report: Called after each pass over the training features.
+    """
+    require(
+        len(features) == len(labels),
+        f"labels must be one for each of the {len(features)} features, got {len(labels)}. Bring both in one order.",
+    )
+    config = config or ProbeConfig()
+    classes, numbers = np.unique(labels, return_inverse=True)
+    target = torch.from_numpy(numbers.reshape(-1))
+    scaled = _Standardised(features, split.train)
+    perceptron = _trained(scaled, target, split.train, len(classes), config, report or (lambda _: None))
+    return _accuracy(perceptron, scaled, target, split.test)
+
+
+class _Standardised:
+    """Rows of features as floats with mean 0 and deviation 1 over the training images."""
+
+    def __init__(self, features: Features, train: npt.NDArray[np.int64]) -> None:
+        self.features = features
+        total = np.zeros(features.shape[1])
+        squares = np.zeros(features.shape[1])
+        for rows in np.array_split(train, max(1, len(train) // 1000)):  # A copy of all of them would be as large again.
+            block = features[rows].astype(np.float64)
+            total += block.sum(axis=0)
+            squares += np.square(block).sum(axis=0)
+        mean = total / len(train)
+        deviation = np.sqrt(np.maximum(squares / len(train) - mean**2, 0))
+        # A unit that is the same for all images, but for rounding, says nothing.
+        varies = deviation > 1e-6 * np.abs(mean)
+        scale = np.divide(1, deviation, out=np.zeros_like(deviation), where=varies)
+        self.mean, self.scale = (torch.from_numpy(value).float() for value in (mean, scale))
+
+    def __getitem__(self, rows: npt.NDArray[np.int64]) -> Tensor:
+        return (torch.from_numpy(self.features[rows].astype(np.float32)) - self.mean) * self.scale
+
+
+def _trained(
+    features: _Standardised,
+    target: Tensor,
+    train: npt.NDArray[np.int64],
+    n_classes: int,
+    config: ProbeConfig,
+    report: Report,
+) -> nn.Module:
+    """The perceptron after its training; softmax is in the loss."""
+    generator = torch.Generator().manual_seed(config.seed)
+    perceptron = _perceptron(len(features.mean), config.hidden, n_classes, config.seed)
+    optimizer = torch.optim.Adam(perceptron.parameters(), lr=config.learning_rate, fused=True)
+    minis = equal_parts(len(train), config.mini_batch)
+    epochs = max(config.epochs, math.ceil(config.fewest_steps / minis))
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * minis)
+    for epoch in range(epochs):
+        order = train[torch.randperm(len(train), generator=generator).numpy()]
+        for rows in np.array_split(order, minis):
+            optimizer.zero_grad(set_to_none=True)
+            F.cross_entropy(perceptron(features[rows]), target[rows]).backward()
+            optimizer.step()
+            schedule.step()
+        report(Stage("probe", (epoch + 1) / epochs))
+    return perceptron
+
+
+def _perceptron(inputs: int, hidden: int, n_classes: int, seed: int) -> nn.Module:
+    """One hidden layer; the caller's own random state stays as it is."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, n_classes))
+
+
+@torch.inference_mode()
+def _accuracy(perceptron: nn.Module, features: _Standardised, target: Tensor, test: npt.NDArray[np.int64]) -> float:
+    """Share of right answers."""
+    right = 0
+    for rows in np.array_split(test, max(1, len(test) // 1000)):
+        right += int((perceptron(features[rows]).argmax(dim=1) == target[rows]).sum())
+    return right / len(test)
+
+
+def probe_model(
+    model: Model,
+    found: ImageSet,
+    layers: tuple[Layer, ...] = LAYERS,
+    *,
+    test_share: float | None = None,
+    config: ProbeConfig | None = None,
+    report: Report | None = None,
+) -> Probed:
+    """Accuracy of the probe on each wanted layer of a trained model.
+
+    Args:
+        model: A model whose method has the package's encoder.
+        found: Images with true classes, and with splits unless `test_share` is given.
+        layers: `conv`, the last convolution's map; `y`, the deep feature.
+        test_share: Score on so many randomly drawn images, instead of on the split `test`.
+        config: How to learn; none: the defaults.
+        report: Called as the images are encoded, and after each pass of the probe.
+    """
+    config = config or ProbeConfig()
+    encoder = encoder_of(model)
+    require(
+        found.labels is not None,
+        "The images have no labels, and the probe learns from them. Give a source with labels: a column label, or "
+        "--class-folders.",
+    )
+    split = split_of(found, test_share, config.seed)
+    features = layer_features(encoder, model.loader(found.images), layers, report)
+    accuracy = {
+        layer: probe(features[layer], found.labels, split, config, report)  # type: ignore[arg-type]
+        for layer in layers
+    }
+    return Probed(accuracy, len(split.train), len(split.test))
+
+
+def encoder_of(model: Model) -> Encoder:
+    """The encoder of a model's method; methods without one are refused."""
+    encoder = getattr(model.method, "encoder", None)
+    require(
+        isinstance(encoder, Encoder),
+        f"The method '{model.config.method}' has no encoder whose layers could be probed. Probe a run of a method "
+        "that learns a network, such as dccm.",
+    )
+    assert isinstance(encoder, Encoder)
+    return encoder
+
+
+def split_of(found: ImageSet, test_share: float | None, seed: int) -> Split:
+    """The images' own split, or a random one if a share is given.
+
+    Args:
+        found: The images.
+        test_share: Share of the images to be scored on; none: the splits `train` and `test` of the images.
+        seed: Decides the draw.
+    """
+    if test_share is None:
+        return _own_split(found)
+    require(0 < test_share < 1, f"test_share must lie between 0 and 1, got {test_share:g}. Give 0.2, for example.")
+    count = len(found.images)
+    order = np.random.default_rng(seed).permutation(count)
+    tested = min(max(1, round(test_share * count)), count - 1)
+    require(
+        count - tested >= 2, f"test_share must leave 2 images or more to learn from, got {test_share:g} of {count}."
+    )
+    return Split(np.sort(order[tested:]), np.sort(order[:tested]))
+
+
+def _own_split(found: ImageSet) -> Split:
+    instead = "Draw test images at random with --test-share 0.2."
+    require(found.splits is not None, f"The images are not split into train and test. {instead}")
+    names = np.asarray(found.splits)
+    split = Split(np.flatnonzero(names == "train"), np.flatnonzero(names == "test"))
+    require(
+        len(split.train) >= 2 and len(split.test) >= 1,
+        f"The images must have the splits train and test, they have {', '.join(map(str, np.unique(names)))}. {instead}",
+    )
+    return split
+
+
+@torch.inference_mode()
+def layer_features(
+    encoder: Encoder, loader: Loader, layers: tuple[Layer, ...] = LAYERS, report: Report | None = None
+) -> dict[Layer, Features]:
+    """Frozen features of all images by layer, (N, D), in half precision: "Conv" of CIFAR-10 takes 0.5 GB so.
+
+    Args:
+        encoder: The encoder; its batch norm uses its stored statistics.
+        loader: The images.
+        layers: `conv` is the whole map behind the last convolution, flattened; `y` is the deep feature.
+        report: Called as the images are encoded.
+    """
+    encoder.eval()
+    features: dict[Layer, Features] = {}
+    done = 0
+    for images in loader.ordered():
+        output: EncoderOutput = encoder(images)
+        for layer in layers:
+            values = output.conv.flatten(1) if layer == "conv" else output.feature
+            rows = features.setdefault(layer, np.empty((len(loader), values.shape[1]), np.float16))
+            rows[done : done + len(values)] = values.clamp(max=_LARGEST).cpu().numpy()
+        done += len(images)
+        if report is not None:
+            report(Stage("features", done / len(loader)))
+    return features

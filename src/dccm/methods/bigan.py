@@ -1,0 +1,99 @@
+"""Bidirectional generative adversarial network (Donahue, Krähenbühl and Darrell, ICLR 2017).
+
+A generator paints images from codes, an encoder infers codes from images. A discriminator sees pairs and learns
+which of the two made them; to deceive it, each of the two must invert the other.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from dccm.data.loader import Batch, equal_parts
+from dccm.errors import require
+from dccm.evaluation.readout import KMeansReadout
+from dccm.methods.base import GradientMethod
+from dccm.networks.decoder import Decoder
+from dccm.networks.discriminator import PairDiscriminator, discriminator_loss, uniform_noise
+from dccm.networks.encoder import Encoder, ImageShape
+from dccm.training import Update
+
+
+@dataclass(frozen=True, kw_only=True)
+class BiGANConfig:
+    """Settings of BiGAN."""
+
+    code_size: int = 50
+    """Length of the code, uniform on [-1, 1] (the paper's for MNIST; 200 for ImageNet)."""
+    mini_batch: int = 128
+    """Images in one gradient step (the paper's, after DCGAN)."""
+    learning_rate: float = 2e-4
+    """Step size of Adam (the paper's, after DCGAN)."""
+    momentum: float = 0.5
+    """Adam's beta 1 (the paper's, after DCGAN)."""
+
+    def __post_init__(self) -> None:
+        require(self.code_size >= 1, f"code_size must be at least 1, got {self.code_size}. The paper's is 50.")
+        require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. The paper's is 128.")
+        require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.0002.")
+        require(0 <= self.momentum < 1, f"momentum must lie in [0, 1), got {self.momentum:g}. The paper's is 0.5.")
+
+
+class BiGANMethod(GradientMethod):
+    """Encoder and generator against a discriminator of pairs."""
+
+    year = 2017
+    citation = "Donahue et al., Adversarial Feature Learning, ICLR 2017"
+    learns = "features; clusters by k-means"
+    cost = "1 encoder, 1 generator and 4 discriminator steps an image and pass"
+    sections: ClassVar[list[type[Any]]] = [BiGANConfig]
+
+    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
+        super().__init__(shape, n_clusters, configs)
+        self.config: BiGANConfig
+        [self.config] = configs
+        self.encoder = Encoder(shape, self.config.code_size)
+        self.generator = Decoder(shape, self.config.code_size)
+        self.discriminator = PairDiscriminator(shape, self.config.code_size)
+        self.readout = KMeansReadout(n_clusters)
+        rate, betas = self.config.learning_rate, (self.config.momentum, 0.999)
+        both = [*self.encoder.parameters(), *self.generator.parameters()]
+        self._discriminator_optimizer = torch.optim.Adam(self.discriminator.parameters(), lr=rate, betas=betas)
+        self._generator_optimizer = torch.optim.Adam(both, lr=rate, betas=betas)
+
+    @property
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for the discriminator, one for generator and encoder, which are on the same side."""
+        return {"discriminator": self._discriminator_optimizer, "generator": self._generator_optimizer}
+
+    @property
+    def fewest_images(self) -> int:
+        """A whole mini-batch."""
+        return self.config.mini_batch
+
+    def updates(self, batch: Batch) -> Iterator[Update]:
+        """For each mini-batch, the discriminator's loss, then that of generator and encoder."""
+        for images in batch.images.tensor_split(equal_parts(len(batch.images), self.config.mini_batch)):
+            noise = uniform_noise(len(images), self.config.code_size, batch.generator)
+            code, painted = self.embed(images), self.paint(noise)
+            inferred = self.discriminator(images, code.detach())
+            generated = self.discriminator(painted.detach(), noise)
+            loss = discriminator_loss(inferred, generated)
+            yield Update(loss, self._discriminator_optimizer, len(images), {"discriminator": loss})
+            inferred, generated = self.discriminator(images, code), self.discriminator(painted, noise)
+            # The paper's inverse objective: its gradient does not vanish when the discriminator wins.
+            loss = discriminator_loss(generated, inferred)
+            # The same images: they count once.
+            yield Update(loss, self._generator_optimizer, 0, {"generator": loss})
+
+    def paint(self, code: Tensor) -> Tensor:
+        """Images in [0, 1] from codes, (B, code_size)."""
+        logits: Tensor = self.generator(code)
+        return torch.sigmoid(logits)
+
+    def embed(self, images: Tensor) -> Tensor:
+        """The inferred code."""
+        code: Tensor = self.encoder(images).logits
+        return code

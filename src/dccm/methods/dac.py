@@ -1,0 +1,159 @@
+"""Deep Adaptive Image Clustering (Chang et al., ICCV 2017).
+
+Clustering becomes a question about pairs: do two images belong together? Label features that are not negative and of
+unit length make their dot product the answer. Pairs above an upper threshold learn to be alike, pairs below a lower
+one to be different, and those in between are left out; both thresholds move towards each other, from sure pairs to all.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dccm.collapse import Watched
+from dccm.correlations.pseudo_graph import similarity
+from dccm.data.loader import Batch, equal_parts, images_at_once
+from dccm.data.perturb import PerturbationConfig, perturb
+from dccm.errors import require
+from dccm.methods.base import GradientMethod
+from dccm.networks.encoder import Encoder, ImageShape, LogitNorm
+from dccm.training import Update
+
+LAST = 0.45
+"""λ at which u(λ) = 0.95 - λ and l(λ) = 0.455 + 0.1 λ meet, at 0.5."""
+_CLOSEST = 1e-6
+"""How near to 0 and 1 a similarity may come inside a logarithm."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DACConfig:
+    """Settings of DAC; the thresholds are the paper's, other values ours where it is silent."""
+
+    lambda_step: float = 0.0005
+    """Growth of λ with each large batch: the thresholds meet after 0.45 / lambda_step of them, then all pairs count.
+    The paper takes a gradient step, which is as constant, once an epoch; its length it does not say."""
+    logit_norm: LogitNorm = "batch"
+    """Norm on the outputs of the last linear layer: none, batch norm, or batch norm with one scale for all clusters."""
+    mini_batch: int = 32
+    """Images in one gradient step."""
+    uses: int = 1
+    """Times that the pairs of a large batch are learnt from before new ones are chosen."""
+    learning_rate: float = 1e-3
+    """Step size of RMSprop."""
+
+    def __post_init__(self) -> None:
+        require(
+            0 < self.lambda_step <= LAST,
+            f"lambda_step must lie in (0, {LAST}], got {self.lambda_step:g}. With 0.0005, λ grows over 900 batches.",
+        )
+        require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. Try 32.")
+        require(self.uses >= 1, f"uses must be at least 1, got {self.uses}. Give 1 or more.")
+        require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.001.")
+
+
+class Pairs(NamedTuple):
+    """What is known about the pairs of some images."""
+
+    alike: Tensor
+    """r: 1 where two images belong together, (B, B)."""
+    chosen: Tensor
+    """v: 1 where the pair is learnt from, (B, B)."""
+
+    def among(self, index: Tensor) -> "Pairs":
+        """The pairs of some of the images."""
+        return Pairs(*(matrix[index][:, index] for matrix in self))
+
+
+def thresholds(growth: Tensor) -> tuple[Tensor, Tensor]:
+    """Upper threshold u(λ) and lower threshold l(λ)."""
+    return 0.95 - growth, 0.455 + 0.1 * growth
+
+
+def choose_pairs(similarity: Tensor, upper: Tensor, lower: Tensor) -> Pairs:
+    """Say of each pair whether it is alike, different, or left out; no gradient flows through it.
+
+    Args:
+        similarity: Dot products of the label features, (B, B).
+        upper: u(λ), from which a pair is alike.
+        lower: l(λ), below which it is different.
+    """
+    known = similarity.detach()
+    alike = known >= upper
+    chosen = alike | (known < lower)
+    return Pairs(alike.to(known.dtype), chosen.to(known.dtype))
+
+
+def pair_loss(prediction: Tensor, pairs: Pairs) -> Tensor:
+    """Binary cross-entropy of the similarity on chosen pairs; mean over all, so that it grows with their share.
+
+    The paper's constraint layer, exp(x) scaled to unit length, is the direction of the softmax: its dot product is the
+    cosine of the predictions.
+    """
+    close = similarity(prediction).clamp(_CLOSEST, 1 - _CLOSEST)
+    return F.binary_cross_entropy(close, pairs.alike, weight=pairs.chosen)
+
+
+class DACMethod(GradientMethod):
+    """An encoder whose label features say which pairs belong together."""
+
+    year = 2017
+    citation = "Chang et al., Deep Adaptive Image Clustering, ICCV 2017"
+    learns = "features and clusters together"
+    cost = "1 encoder step an image and pass"
+    sections: ClassVar[list[type[Any]]] = [DACConfig, PerturbationConfig]
+
+    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
+        super().__init__(shape, n_clusters, configs)
+        self.config: DACConfig
+        self.perturbation: PerturbationConfig
+        self.config, self.perturbation = configs
+        self.encoder = Encoder(shape, n_clusters, logit_norm=self.config.logit_norm)
+        self.growth: Tensor
+        self.register_buffer("growth", torch.zeros(()))  # λ
+        self._optimizer = torch.optim.RMSprop(self.parameters(), lr=self.config.learning_rate)
+
+    @property
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One optimizer."""
+        return {"all": self._optimizer}
+
+    @property
+    def fewest_images(self) -> int:
+        """A whole mini-batch."""
+        return self.config.mini_batch
+
+    def updates(self, batch: Batch) -> Iterator[Update]:
+        """Choose pairs of the large batch, learn from perturbed mini-batches of it, then let λ grow."""
+        pairs, watched = self._choose(batch.images)
+        minis = equal_parts(len(batch.images), self.config.mini_batch)
+        for _ in range(self.config.uses):
+            perturbed = perturb(batch.images, self.perturbation, batch.generator)
+            order = torch.randperm(len(batch.images), generator=batch.generator, device=batch.images.device)
+            for index in order.tensor_split(minis):
+                loss = pair_loss(self.predict(perturbed[index]), pairs.among(index))
+                yield Update(loss, self._optimizer, len(index), watched=watched)
+        self.growth = (self.growth + self.config.lambda_step).clamp_max(LAST)
+
+    def embed(self, images: Tensor) -> Tensor:
+        """The feature before the last layer."""
+        feature: Tensor = self.encoder(images).feature
+        return feature
+
+    def predict(self, images: Tensor) -> Tensor:
+        """The label feature, scaled to sum to 1 instead of unit length."""
+        prediction: Tensor = self.encoder(images).prediction
+        return prediction
+
+    @torch.no_grad()
+    def _choose(self, images: Tensor) -> tuple[Pairs, Watched]:
+        """Pairs of a large batch by its clean images, and the state of the clusters."""
+        # In pieces of bounded size: a whole batch of large images would take gigabytes.
+        pieces = equal_parts(len(images), images_at_once(*images.shape[2:], statistics=True))
+        prediction = torch.cat([self.predict(piece) for piece in images.tensor_split(pieces)])
+        pairs = choose_pairs(similarity(prediction), *thresholds(self.growth))
+        sizes = torch.bincount(prediction.argmax(dim=1), minlength=prediction.shape[1])
+        links = pairs.alike.sum(dim=1) - 1  # An image is alike to itself.
+        return pairs, Watched(sizes, (links > 0).sum(), links.mean() / max(1, len(images) - 1))

@@ -1,0 +1,199 @@
+"""Unsupervised Deep Embedding for Clustering Analysis (Xie et al., ICML 2016).
+
+An auto-encoder learns features; k-means puts centres among them. Then the decoder is dropped: the soft assignment of
+features to centres learns a sharper version of itself, which moves features and centres together.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dccm.data.loader import Batch, Loader, equal_parts
+from dccm.errors import require
+from dccm.evaluation.readout import Features, KMeansReadout
+from dccm.methods.base import GradientMethod, features_of
+from dccm.networks.decoder import Decoder
+from dccm.networks.encoder import Encoder, ImageShape
+from dccm.training import Update
+
+WIDTHS = (500, 500, 2000, 10)
+"""Layers of the paper's network, the same for all its data sets; the last is the feature."""
+STARTS = 20
+"""Starts of k-means, of which the best one places the centres."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DECConfig:
+    """Settings of DEC; the defaults are the paper's, and choices of ours where it is silent."""
+
+    network: Literal["dense", "conv"] = "dense"
+    """The paper's fully connected d-500-500-2000-10, or the encoder that other methods have."""
+    pretraining_epochs: int = 60
+    """Epochs in which the auto-encoder learns; those after them cluster. Leave a third of the run to these."""
+    corruption: float = 0.2
+    """Share of pixels set to zero while the auto-encoder learns; the paper's dropout."""
+    mini_batch: int = 256
+    """Images in one gradient step."""
+    learning_rate: float = 1e-3
+    """Step size of Adam for the auto-encoder."""
+    clustering_rate: float = 1e-4
+    """Step size of Adam for encoder and centres, when clusters are learnt."""
+
+    def __post_init__(self) -> None:
+        epochs, mini = self.pretraining_epochs, self.mini_batch
+        require(epochs >= 0, f"pretraining_epochs must not be negative, got {epochs}. 0 leaves the auto-encoder out.")
+        require(mini >= 2, f"mini_batch must be at least 2, got {mini}. The paper's is 256.")
+        for name in ("learning_rate", "clustering_rate"):
+            value = getattr(self, name)
+            require(value > 0, f"{name} must be above 0, got {value:g}. Leave it out for the default.")
+        require(0 <= self.corruption < 1, f"corruption must lie in [0, 1), got {self.corruption:g}. 0 turns it off.")
+
+
+def soft_assignment(features: Tensor, centres: Tensor) -> Tensor:
+    """Similarity of features z, (B, D), and centres μ, (K, D), by Student's t (q, Eq. (1)); rows sum to 1, (B, K)."""
+    kernel = 1 / (1 + torch.cdist(features, centres).square())
+    return kernel / kernel.sum(dim=1, keepdim=True)
+
+
+def target_distribution(assignment: Tensor) -> Tensor:
+    """The assignment q of all images, (N, K), squared, over the clusters' soft sizes f, and normalised (p, Eq. (3)).
+
+    Squares strengthen what is sure; division keeps large clusters from growing by their size.
+    """
+    weight = assignment.square() / assignment.sum(dim=0)
+    return weight / weight.sum(dim=1, keepdim=True)
+
+
+def clustering_loss(assignment: Tensor, target: Tensor) -> Tensor:
+    """KL divergence of the assignment from its target (Eq. (2)), mean over images; gradient through q alone."""
+    return F.kl_div(assignment.log(), target.detach(), reduction="batchmean")
+
+
+def unit_scale(loader: Loader) -> Tensor:
+    """The factor that makes the mean squared pixel of all images 1, as the paper does."""
+    total = sum(images.square().sum(dtype=torch.float64) for images in loader.ordered())
+    return (loader.images.size / torch.as_tensor(total).clamp_min(1e-12)).sqrt().float()
+
+
+def corrupt(images: Tensor, share: float, generator: torch.Generator) -> Tensor:
+    """Set a random share of the values to zero and enlarge the others, so that the mean stays."""
+    keep = torch.rand(images.shape, generator=generator, device=images.device) >= share
+    return images * keep / (1 - share)
+
+
+class DECMethod(GradientMethod):
+    """Auto-encoder, then centres among its features."""
+
+    year = 2016
+    citation = "Xie et al., Unsupervised Deep Embedding for Clustering Analysis, ICML 2016"
+    learns = "features first, then features and clusters together"
+    cost = "1 auto-encoder step an image and pass, later 1 encoder step; dense layers"
+    sections: ClassVar[list[type[Any]]] = [DECConfig]
+
+    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
+        super().__init__(shape, n_clusters, configs)
+        self.config: DECConfig
+        [self.config] = configs
+        self.encoder, self.decoder, size = self._networks(shape, n_clusters)
+        self.centres = nn.Parameter(torch.zeros(n_clusters, size))
+        self.targets: Tensor
+        self.register_buffer("targets", torch.zeros(0, n_clusters))  # p of all images, once there are centres.
+        self.scale: Tensor
+        self.register_buffer("scale", torch.ones(()))  # Of the pixels.
+        autoencoder = [*self.encoder.parameters(), *self.decoder.parameters()]
+        self._autoencoding = torch.optim.Adam(autoencoder, lr=self.config.learning_rate)
+        self._clustering = torch.optim.Adam([*self.encoder.parameters(), self.centres], lr=self.config.clustering_rate)
+
+    def _networks(self, shape: ImageShape, n_clusters: int) -> tuple[nn.Module, nn.Module, int]:
+        """Encoder, decoder and the length of the feature between them."""
+        if self.config.network == "conv":
+            encoder = Encoder(shape, n_clusters)
+            return encoder, Decoder(shape, encoder.feature_size), encoder.feature_size
+        pixels = shape.channels * shape.height * shape.width
+        down = nn.Sequential(nn.Flatten(), dense(pixels, *WIDTHS))
+        return down, nn.Sequential(dense(*WIDTHS[::-1], pixels), nn.Unflatten(1, shape)), WIDTHS[-1]
+
+    @property
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One optimizer for each stage."""
+        return {"autoencoder": self._autoencoding, "clustering": self._clustering}
+
+    @property
+    def fewest_images(self) -> int:
+        """A whole mini-batch."""
+        return self.config.mini_batch
+
+    def before_epoch(self, loader: Loader, epoch: int) -> None:
+        """Once the auto-encoder has learnt: place the centres, then renew the targets of all images."""
+        if epoch == 0:
+            self.scale = unit_scale(loader)
+        if epoch < self.config.pretraining_epochs:
+            return
+        features = features_of(self, loader)
+        if not len(self.targets):
+            self._place_centres(features, loader.seed)
+        with torch.no_grad():
+            found = torch.from_numpy(features).to(self.centres.device)
+            self.targets = target_distribution(soft_assignment(found, self.centres))
+
+    def updates(self, batch: Batch) -> Iterator[Update]:
+        """Mini-batches of the stage that the run is in; only a shape is asked for it."""
+        order = torch.randperm(len(batch.images), generator=batch.generator, device=batch.images.device)
+        targets = self.targets[batch.index.to(self.targets.device)] if len(self.targets) else None
+        for index in order.tensor_split(equal_parts(len(order), self.config.mini_batch)):
+            images = batch.images[index]
+            if targets is None:
+                decoded = self.decoder(self.embed(corrupt(images, self.config.corruption, batch.generator)))
+                yield Update(F.mse_loss(decoded, self.scale * images), self._autoencoding, len(index))
+            else:
+                yield Update(clustering_loss(self.predict(images), targets[index]), self._clustering, len(index))
+
+    def embed(self, images: Tensor) -> Tensor:
+        """The encoder's feature z."""
+        encoded = self.encoder(self.scale * images)
+        feature: Tensor = encoded.feature if self.config.network == "conv" else encoded
+        return feature
+
+    def predict(self, images: Tensor) -> Tensor:
+        """The soft assignment q."""
+        return soft_assignment(self.embed(images), self.centres)
+
+    def finish(self, loader: Loader) -> None:
+        """A run that ended before its clustering began gets centres at least; targets are of no more use."""
+        super().finish(loader)
+        if not len(self.targets):
+            self._place_centres(features_of(self, loader), loader.seed)
+        self.targets = self.targets[:0].clone()
+
+    @torch.no_grad()
+    def _place_centres(self, features: Features, seed: int) -> None:
+        """k-means among the features of all images."""
+        found = KMeansReadout(len(self.centres), STARTS)
+        found.fit(features, seed)
+        self.centres.copy_(found.centres)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: object) -> None:
+        """Take targets of any number of images: it is known only when they have been seen."""
+        stored = state_dict.get(f"{prefix}targets")
+        if stored is not None and stored.shape[1:] == self.targets.shape[1:]:
+            self.targets = torch.zeros_like(stored, device=self.targets.device)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+def dense(*widths: int) -> nn.Sequential:
+    """Linear layers of these widths with ReLU between them."""
+    layers: OrderedDict[str, nn.Module] = OrderedDict()
+    for number, (width, wanted) in enumerate(pairwise(widths)):
+        if number:
+            layers[f"relu{number}"] = nn.ReLU()
+        linear = nn.Linear(width, wanted)
+        # Keeps the scale through ReLU; with PyTorch's start eight layers shrink their input to nearly nothing.
+        nn.init.kaiming_normal_(linear.weight, nonlinearity="relu")
+        layers[f"linear{number}"] = linear
+    return nn.Sequential(layers)

@@ -1,0 +1,92 @@
+"""Deep convolutional generative adversarial network (Radford, Metz and Chintala, ICLR 2016).
+
+A generator paints images from noise, a discriminator learns to tell them from real ones, and each learns from the
+other. What the discriminator had to see in order to do that serves as features.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dccm.data.loader import Batch, equal_parts
+from dccm.errors import require
+from dccm.evaluation.readout import KMeansReadout
+from dccm.methods.base import GradientMethod
+from dccm.networks.decoder import Decoder
+from dccm.networks.discriminator import Discriminator, discriminator_loss, generator_loss, uniform_noise
+from dccm.networks.encoder import ImageShape
+from dccm.training import Update
+
+
+@dataclass(frozen=True, kw_only=True)
+class GANConfig:
+    """Settings of DCGAN; the defaults are its paper's."""
+
+    noise_size: int = 100
+    """Length of the noise that an image is painted from (Figure 1)."""
+    mini_batch: int = 128
+    """Images in one gradient step (Section 4)."""
+    learning_rate: float = 2e-4
+    """Step size of Adam, for generator and discriminator alike (Section 4)."""
+    momentum: float = 0.5
+    """Adam's beta 1 (Section 4): with the usual 0.9 the two swing."""
+
+    def __post_init__(self) -> None:
+        require(self.noise_size >= 1, f"noise_size must be at least 1, got {self.noise_size}. The paper's is 100.")
+        require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. The paper's is 128.")
+        require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.0002.")
+        require(0 <= self.momentum < 1, f"momentum must lie in [0, 1), got {self.momentum:g}. The paper's is 0.5.")
+
+
+class GANMethod(GradientMethod):
+    """Generator against discriminator; the discriminator's last convolution is kept."""
+
+    year = 2016
+    citation = "Radford et al., Unsupervised Representation Learning with Deep Convolutional GANs, ICLR 2016"
+    learns = "features; clusters by k-means"
+    cost = "3 discriminator and 1 generator steps an image and pass"
+    sections: ClassVar[list[type[Any]]] = [GANConfig]
+
+    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
+        super().__init__(shape, n_clusters, configs)
+        self.config: GANConfig
+        [self.config] = configs
+        self.generator = Decoder(shape, self.config.noise_size)
+        self.discriminator = Discriminator(shape)
+        self.readout = KMeansReadout(n_clusters)
+        rate, betas = self.config.learning_rate, (self.config.momentum, 0.999)
+        self._discriminator_optimizer = torch.optim.Adam(self.discriminator.parameters(), lr=rate, betas=betas)
+        self._generator_optimizer = torch.optim.Adam(self.generator.parameters(), lr=rate, betas=betas)
+
+    @property
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for each side."""
+        return {"discriminator": self._discriminator_optimizer, "generator": self._generator_optimizer}
+
+    @property
+    def fewest_images(self) -> int:
+        """A whole mini-batch."""
+        return self.config.mini_batch
+
+    def updates(self, batch: Batch) -> Iterator[Update]:
+        """For each mini-batch, the discriminator's loss, then the generator's."""
+        for images in batch.images.tensor_split(equal_parts(len(batch.images), self.config.mini_batch)):
+            painted = self.paint(uniform_noise(len(images), self.config.noise_size, batch.generator))
+            loss = discriminator_loss(self.discriminator(images).score, self.discriminator(painted.detach()).score)
+            yield Update(loss, self._discriminator_optimizer, len(images), {"discriminator": loss})
+            loss = generator_loss(self.discriminator(painted).score)
+            # The same images: they count once.
+            yield Update(loss, self._generator_optimizer, 0, {"generator": loss})
+
+    def paint(self, noise: Tensor) -> Tensor:
+        """Images in [0, 1] from noise, (B, noise_size)."""
+        logits: Tensor = self.generator(noise)
+        return torch.sigmoid(logits)
+
+    def embed(self, images: Tensor) -> Tensor:
+        """The discriminator's last convolution, the largest value of each channel (Section 5.1), (B, 256)."""
+        return F.adaptive_max_pool2d(self.discriminator(images).conv, 1).flatten(1)

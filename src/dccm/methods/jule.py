@@ -1,0 +1,200 @@
+"""Joint Unsupervised Learning of Deep Representations and Image Clusters (Yang et al., CVPR 2016).
+
+Clustering by merging and learning features take turns: many small clusters, a share of which merges with its closest
+one; then features learn that images of one cluster are nearer than those of the clusters around it; then further
+merges on better features, until K clusters remain.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dccm.correlations.degree_linkage import (
+    Labels,
+    agglomerate,
+    cluster_means,
+    first_clusters,
+    nearest_neighbours,
+    neighbour_graph,
+)
+from dccm.data.loader import Batch, Loader, equal_parts
+from dccm.errors import require
+from dccm.evaluation.readout import KMeansReadout
+from dccm.methods.base import GradientMethod, calibrate, features_of
+from dccm.networks.encoder import Encoder, ImageShape
+from dccm.training import Update
+
+_GROUP = 4
+"""Images of one cluster that enter a mini-batch together: a random one would hold few pairs of small clusters."""
+_THUMBNAIL = 16
+"""Side in pixels to which images are averaged for the very first merges."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JULEConfig:
+    """Settings of JULE; defaults are the paper's, and choices of ours where it is silent."""
+
+    neighbours: int = 20
+    """Nearest neighbours of each image in the graph (K_s)."""
+    width: float = 1.0
+    """Factor on the mean squared distance of neighbours in the graph's weights (a)."""
+    rivals: int = 5
+    """Closest clusters that a merge is judged by, and images of other clusters in the triplets (K_c)."""
+    contrast: float = 1.0
+    """Weight of how far the closest cluster stands out from its rivals (λ)."""
+    merge_share: float = 0.9
+    """Share of the clusters that is merged away in a period (η)."""
+    period_epochs: int = 4
+    """Epochs in which features learn between merges."""
+    positive_weight: float = 2.0
+    """Weight of the distance inside a cluster (γ)."""
+    margin: float = 0.2
+    """By how much squared distances to other clusters should be larger."""
+    mini_batch: int = 100
+    """Images in one gradient step."""
+    learning_rate: float = 1e-3
+    """Step size of Adam."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("neighbours", 1), ("rivals", 1), ("period_epochs", 1), ("mini_batch", 2)):
+            value = getattr(self, name)
+            require(value >= least, f"{name} must be at least {least}, got {value}. Leave it out for the default.")
+        for name in ("width", "positive_weight", "learning_rate"):
+            value = getattr(self, name)
+            require(value > 0, f"{name} must be above 0, got {value:g}. Leave it out for the default.")
+        for name in ("contrast", "margin"):
+            value = getattr(self, name)
+            require(value >= 0, f"{name} must not be negative, got {value:g}. Leave it out for the default.")
+        share = self.merge_share
+        require(0 < share < 1, f"merge_share must lie in (0, 1), got {share:g}. The paper's is 0.9 or 0.2.")
+
+
+def triplet_loss(features: Tensor, labels: Tensor, *, positive_weight: float, margin: float, negatives: int) -> Tensor:
+    """Weighted triplet loss: each image, each other one of its cluster, and the nearest ones of other clusters.
+
+    Mean over triplets of max(0, γ d(i, j) - d(i, k) + margin), d the squared distance.
+
+    Args:
+        features: Of unit length, (B, D).
+        labels: Cluster of each image, (B,).
+        positive_weight: γ.
+        margin: See `JULEConfig`.
+        negatives: Images of other clusters for each image.
+    """
+    distance = 2 - 2 * features @ features.T
+    same = labels.unsqueeze(0) == labels.unsqueeze(1)
+    nearest = distance.masked_fill(same, torch.inf).topk(min(negatives, len(labels)), dim=1, largest=False).values
+    hinge = F.relu(positive_weight * distance.unsqueeze(2) - nearest.unsqueeze(1) + margin)  # (B, B, negatives)
+    positive = same & ~torch.eye(len(labels), dtype=torch.bool, device=labels.device)
+    return (hinge.mean(dim=2) * positive).sum() / positive.sum().clamp_min(1)
+
+
+def grouped_order(labels: Tensor, size: int, generator: torch.Generator) -> Tensor:
+    """A random order of images in which those of one cluster come `size` at a time, (B,)."""
+    order = torch.randperm(len(labels), generator=generator, device=labels.device)
+    by_cluster = order[labels[order].argsort(stable=True)]
+    group = torch.arange(len(labels), device=labels.device) // size
+    place = torch.rand(len(labels), generator=generator, device=labels.device)[group]
+    return by_cluster[place.argsort(stable=True)]
+
+
+class JULEMethod(GradientMethod):
+    """An encoder that learns from clusters which merge as it gets better."""
+
+    year = 2016
+    citation = "Yang et al., Joint Unsupervised Learning of Deep Representations and Image Clusters, CVPR 2016"
+    learns = "features and clusters in turn"
+    cost = "1 encoder step an image and pass, and merges with N² distances"
+    sections: ClassVar[list[type[Any]]] = [JULEConfig]
+
+    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
+        super().__init__(shape, n_clusters, configs)
+        self.config: JULEConfig
+        [self.config] = configs
+        self.n_clusters = n_clusters
+        self.encoder = Encoder(shape, n_clusters)
+        self.readout = KMeansReadout(n_clusters)  # Holds the clusters' means: no k-means is run.
+        self.labels: Tensor
+        self.register_buffer("labels", torch.zeros(0, dtype=torch.int64))  # Of all images, once they are known.
+        self._optimizer = torch.optim.Adam(self.encoder.parameters(), lr=self.config.learning_rate)
+
+    @property
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One optimizer."""
+        return {"all": self._optimizer}
+
+    @property
+    def fewest_images(self) -> int:
+        """A whole mini-batch."""
+        return self.config.mini_batch
+
+    def before_epoch(self, loader: Loader, epoch: int) -> None:
+        """At the start of a period: merge a share of the clusters; at the very first, clusters of small images."""
+        if epoch % self.config.period_epochs:
+            return
+        if not len(self.labels):
+            labels = self._merge(thumbnails(loader), None)
+        elif int(self.labels.max()) + 1 > self.n_clusters:
+            labels = self._merge(torch.from_numpy(features_of(self, loader)), self.labels.cpu().numpy())
+        else:
+            return
+        self.labels = torch.from_numpy(labels).to(self.labels.device)
+
+    def updates(self, batch: Batch) -> Iterator[Update]:
+        """Triplets of mini-batches in which each cluster has several images."""
+        labels = self.labels[batch.index.to(self.labels.device)]
+        order = grouped_order(labels, _GROUP, batch.generator)
+        for index in order.tensor_split(equal_parts(len(order), self.config.mini_batch)):
+            loss = triplet_loss(
+                self.embed(batch.images[index]),
+                labels[index],
+                positive_weight=self.config.positive_weight,
+                margin=self.config.margin,
+                negatives=self.config.rivals,
+            )
+            yield Update(loss, self._optimizer, len(index))
+
+    def embed(self, images: Tensor) -> Tensor:
+        """Features of unit length."""
+        return F.normalize(self.encoder(images).feature, dim=1)
+
+    def finish(self, loader: Loader) -> None:
+        """Cluster the final features from the beginning (JULE-RC), and keep the clusters' means."""
+        calibrate(self, loader)
+        features = torch.from_numpy(features_of(self, loader))
+        labels = torch.from_numpy(self._merge(features, None, self.n_clusters))
+        means = cluster_means(features, labels)
+        spread = (features - means[labels]).square().sum(dim=1).mean().clamp_min(1e-12)
+        assert self.readout is not None
+        self.readout.centres, self.readout.scale = means.to(loader.device), spread.to(loader.device)
+        self.labels = self.labels[:0].clone()  # Of no more use.
+
+    def _merge(self, features: Tensor, labels: Labels | None, n_clusters: int | None = None) -> Labels:
+        """Merge clusters by the affinity of features; none: small clusters of nearest neighbours to begin with."""
+        config = self.config
+        neighbours = nearest_neighbours(features.to(self.labels.device), config.neighbours)
+        if labels is None:
+            labels = first_clusters(neighbours, self.n_clusters)
+        wanted = n_clusters or max(self.n_clusters, math.ceil((int(labels.max()) + 1) * (1 - config.merge_share)))
+        graph = neighbour_graph(neighbours, config.width)
+        return agglomerate(features, graph, labels, wanted, rivals=config.rivals, contrast=config.contrast)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: object) -> None:
+        """Take labels of any number of images: it is known only when they have been seen."""
+        stored = state_dict.get(f"{prefix}labels")
+        if stored is not None and stored.ndim == 1:
+            self.labels = torch.zeros_like(stored, device=self.labels.device)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+@torch.no_grad()
+def thumbnails(loader: Loader) -> Tensor:
+    """All images averaged to few pixels, (N, D): large ones as rows of numbers would fill the memory."""
+    height, width = loader.images.shape[1:3]
+    size = (min(height, _THUMBNAIL), min(width, _THUMBNAIL))
+    return torch.cat([F.adaptive_avg_pool2d(images, size).flatten(1).cpu() for images in loader.ordered()])

@@ -1,0 +1,146 @@
+"""Graph-regularised non-negative matrix factorisation (Cai et al., IJCAI 2009; TPAMI 33(8), 2011).
+
+Images are sums of K non-negative parts. Images that are neighbours shall use the parts alike, so the factorisation
+follows the shape of the data. k-means of the amounts gives the clusters.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from dccm.data.loader import Loader
+from dccm.errors import require
+from dccm.evaluation.neighbours import LabelMemory, Scaling, nearest
+from dccm.methods.base import DirectMethod
+from dccm.networks.encoder import ImageShape
+from dccm.training import Report, Stage
+
+Floats = npt.NDArray[np.float32]
+
+_TINY = np.float32(1e-9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NMFConfig:
+    """Settings of the factorisation; the defaults are those of the 2011 paper."""
+
+    graph_weight: float = 100.0
+    """Weight of the graph (lambda); 0: plain NMF (Lee and Seung, 1999)."""
+    neighbours: int = 5
+    """Links of an image to its nearest others (p)."""
+    iterations: int = 200
+    """Updates of parts and amounts."""
+    components: int = 64
+    """Principal components that stand for the pixels."""
+    scaling: Scaling = "none"
+    """Pixels as they come, or each image of unit length."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.graph_weight >= 0, f"graph_weight must not be negative, got {self.graph_weight:g}. 0 turns it off."
+        )
+        for name in ("neighbours", "iterations", "components"):
+            value = getattr(self, name)
+            require(value >= 1, f"{name} must be at least 1, got {value}. Give 1 or more.")
+        require(
+            self.scaling != "centred",
+            "scaling must be 'none' or 'unit' for nmf, got 'centred': parts cannot be below zero. Take 'unit'.",
+        )
+
+
+class NMFMethod(DirectMethod):
+    """Find parts, and how much of each is in every image."""
+
+    year = 2009
+    citation = "Cai et al., Locality Preserving Nonnegative Matrix Factorization, IJCAI 2009"
+    learns = "non-negative parts of pixels"
+    cost = "seconds to minutes"
+    sections: ClassVar[list[type[Any]]] = [NMFConfig]
+
+    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
+        super().__init__(shape, n_clusters, configs)
+        self.config: NMFConfig
+        [self.config] = configs
+        self.memory = LabelMemory(shape, n_clusters, self.config.components, self.config.scaling)
+
+    def fit(self, loader: Loader, report: Report) -> None:
+        """Link, factorise, divide."""
+        from sklearn.cluster import KMeans
+
+        report(Stage("principal components", 0.0))
+        points = self.memory.look(loader)
+        count = min(self.config.neighbours, len(points) - 1)
+        places, _ = nearest(points, count, lambda share: report(Stage("neighbours", share)))
+        rows = Reduced(points.cpu().numpy(), self.memory.axes.cpu().numpy())
+        amounts = self._amounts(rows, link(places.cpu().numpy()), loader.seed, report)
+        clusters = min(self.memory.n_clusters, len(points))
+        labels = KMeans(clusters, n_init=10, random_state=loader.seed).fit_predict(amounts)
+        self.memory.keep(torch.from_numpy(labels))
+
+    def _amounts(self, rows: "Reduced", links: sparse.csr_array, seed: int, report: Report) -> Floats:
+        """Parts and amounts in turns, from a random start; the amounts, (N, K)."""
+        random = np.random.default_rng(seed)
+        parts = random.random((len(rows.axes), self.memory.n_clusters), dtype=np.float32)
+        amounts = random.random((len(rows.points), self.memory.n_clusters), dtype=np.float32)
+        for step in range(self.config.iterations):
+            if step % 20 == 0:
+                report(Stage("factorisation", step / self.config.iterations))
+            parts, amounts = unit_parts(new_parts(rows, parts, amounts), amounts)
+            amounts = new_amounts(rows, parts, amounts, links, self.config.graph_weight)
+        return amounts
+
+    def embed(self, images: Tensor) -> Tensor:
+        """The pixels."""
+        rows: Tensor = self.memory.pixels(images)
+        return rows
+
+    def predict(self, images: Tensor) -> Tensor:
+        """The cluster of the nearest image."""
+        probability: Tensor = self.memory(images)
+        return probability
+
+
+class Reduced(NamedTuple):
+    """The pixels X as `points @ axes.T`: products with X cost a fraction."""
+
+    points: Floats
+    """(N, components)."""
+    axes: Floats
+    """(D, components)."""
+
+
+def link(places: npt.NDArray[np.int64]) -> sparse.csr_array:
+    """W: 1 for pairs of which one is among the nearest of the other, else 0, (N, N)."""
+    count, length = places.shape
+    rows = np.repeat(np.arange(count), length)
+    links = sparse.csr_array((np.ones(places.size, np.float32), (rows, places.ravel())), shape=(count, count))
+    return links.maximum(links.T)
+
+
+def new_parts(rows: Reduced, parts: Floats, amounts: Floats) -> Floats:
+    """U times (X'V) / (U V'V), with X of shape (N, D)."""
+    wanted = rows.axes @ (rows.points.T @ amounts)
+    return parts * _factor(wanted, parts @ (amounts.T @ amounts))
+
+
+def new_amounts(rows: Reduced, parts: Floats, amounts: Floats, links: sparse.csr_array, graph_weight: float) -> Floats:
+    """V times (X U + lambda W V) / (V U'U + lambda D V), where D counts the links of each image."""
+    weight, degrees = np.float32(graph_weight), links.sum(axis=1)[:, np.newaxis]
+    wanted = rows.points @ (rows.axes.T @ parts) + weight * (links @ amounts)
+    return amounts * _factor(wanted, amounts @ (parts.T @ parts) + weight * degrees * amounts)
+
+
+def unit_parts(parts: Floats, amounts: Floats) -> tuple[Floats, Floats]:
+    """Parts of length 1, and amounts that make up for it; else the graph's term falls by mere shrinking."""
+    lengths = np.sqrt((parts**2).sum(axis=0)).clip(min=_TINY)
+    return parts / lengths, amounts * lengths
+
+
+def _factor(wanted: Floats, present: Floats) -> Floats:
+    """Factor of a multiplicative update; what principal components leave out can push `wanted` below zero."""
+    return np.asarray(wanted.clip(min=0) / present.clip(min=_TINY), dtype=np.float32)

@@ -1,0 +1,114 @@
+"""Unsupervised Representation Learning by Predicting Image Rotations (Gidaris et al., ICLR 2018).
+
+Turn every image by 0, 90, 180 and 270 degrees and guess the turn: whoever can tell it knows what is in the image and
+how such things stand. All four copies of an image are in the same gradient step.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dccm.data.loader import Batch, equal_parts
+from dccm.data.perturb import suggested_format
+from dccm.errors import require
+from dccm.evaluation.readout import KMeansReadout
+from dccm.methods.base import GradientMethod
+from dccm.networks.encoder import Encoder, ImageShape
+from dccm.training import Update
+
+TURNS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class RotNetConfig:
+    """Settings of RotNet; the defaults are those of the paper's experiments on CIFAR-10 (Section 3.1)."""
+
+    mini_batch: int = 128
+    """Images in one gradient step; each of them comes in four turns."""
+    learning_rate: float = 0.1
+    """Step size of gradient descent."""
+    momentum: float = 0.9
+    """Share of the last step that goes on."""
+    weight_decay: float = 5e-4
+    """Pull of all weights towards 0."""
+
+    def __post_init__(self) -> None:
+        require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. The paper's is 128.")
+        require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.1.")
+        require(0 <= self.momentum < 1, f"momentum must lie in [0, 1), got {self.momentum:g}. The paper's is 0.9.")
+        require(
+            self.weight_decay >= 0,
+            f"weight_decay must not be negative, got {self.weight_decay:g}. 0 turns it off.",
+        )
+
+
+class RotNetMethod(GradientMethod):
+    """An encoder whose last layer tells the four turns apart."""
+
+    year = 2018
+    citation = "Gidaris et al., Unsupervised Representation Learning by Predicting Image Rotations, ICLR 2018"
+    learns = "features, by telling how an image was turned"
+    cost = "4 encoder steps an image and pass"
+    sections: ClassVar[list[type[Any]]] = [RotNetConfig]
+
+    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
+        super().__init__(shape, n_clusters, configs)
+        self.config: RotNetConfig
+        [self.config] = configs
+        self.encoder = Encoder(shape, TURNS)
+        self.readout = KMeansReadout(n_clusters)
+        self._optimizer = torch.optim.SGD(
+            self.parameters(),
+            lr=self.config.learning_rate,
+            momentum=self.config.momentum,
+            weight_decay=self.config.weight_decay,
+        )
+
+    @property
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One optimizer for the encoder."""
+        return {"all": self._optimizer}
+
+    @property
+    def fewest_images(self) -> int:
+        """A whole mini-batch."""
+        return self.config.mini_batch
+
+    def updates(self, batch: Batch) -> Iterator[Update]:
+        """Learn the turns of mini-batches."""
+        for images in batch.images.tensor_split(equal_parts(len(batch.images), self.config.mini_batch)):
+            views, turns = turned(images)
+            yield Update(F.cross_entropy(self.encoder(views).logits, turns), self._optimizer, len(images))
+
+    def embed(self, images: Tensor) -> Tensor:
+        """The deep feature D."""
+        feature: Tensor = self.encoder(images).feature
+        return feature
+
+
+def turned(images: Tensor) -> tuple[Tensor, Tensor]:
+    """Each image in its four turns (g(X | y) of the paper), and the turns.
+
+    Args:
+        images: (B, C, H, W).
+
+    Returns:
+        (4 B, C, S, S), all images in the first turn, then all in the second; and (4 B,) quarter turns, 0 to 3.
+    """
+    square = middle_square(images)
+    views = torch.cat([square.rot90(turn, dims=(2, 3)) for turn in range(TURNS)])
+    turns = torch.arange(TURNS, device=images.device).repeat_interleave(len(images))
+    # `rot90` swaps the strides, and a convolution on such a layout is slow.
+    return views.contiguous(memory_format=suggested_format(images)), turns
+
+
+def middle_square(images: Tensor) -> Tensor:
+    """The middle of images that are not square: else their shape would tell the turn."""
+    height, width = images.shape[2:]
+    side = min(height, width)
+    top, left = (height - side) // 2, (width - side) // 2
+    return images[:, :, top : top + side, left : left + side]

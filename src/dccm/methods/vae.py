@@ -1,0 +1,112 @@
+"""Auto-Encoding Variational Bayes (Kingma and Welling, ICLR 2014).
+
+Each image has a normal distribution of codes, from which the decoder must find it back, while all of these stay near
+one standard normal distribution: a lower bound of the images' likelihood is raised.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dccm.data.loader import Batch, equal_parts
+from dccm.errors import require
+from dccm.evaluation.readout import KMeansReadout
+from dccm.methods.base import GradientMethod
+from dccm.networks.decoder import Decoder
+from dccm.networks.encoder import Encoder, ImageShape
+from dccm.training import Update
+
+
+@dataclass(frozen=True, kw_only=True)
+class VAEConfig:
+    """Settings of the variational auto-encoder."""
+
+    code_size: int = 10
+    """Length of the code; the paper tries 2 to 200, of which 3 to 20 on digits (Figure 2)."""
+    mini_batch: int = 100
+    """Images in one gradient step (Section 2.3: M = 100)."""
+    learning_rate: float = 1e-3
+    """Step size of Adam; the paper's Adagrad chose from 0.01, 0.02, 0.1."""
+
+    def __post_init__(self) -> None:
+        require(self.code_size >= 1, f"code_size must be at least 1, got {self.code_size}. Try 10.")
+        require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. The paper's is 100.")
+        require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.001.")
+
+
+class VAEMethod(GradientMethod):
+    """Encoder of a distribution, decoder of a draw from it."""
+
+    year = 2014
+    citation = "Kingma and Welling, Auto-Encoding Variational Bayes, ICLR 2014"
+    learns = "features; clusters by k-means"
+    cost = "1 encoder and 1 decoder step an image and pass"
+    sections: ClassVar[list[type[Any]]] = [VAEConfig]
+
+    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
+        super().__init__(shape, n_clusters, configs)
+        self.config: VAEConfig
+        [self.config] = configs
+        # The last linear layer gives mean and log-variance, side by side.
+        self.encoder = Encoder(shape, 2 * self.config.code_size)
+        self.decoder = Decoder(shape, self.config.code_size)
+        self.readout = KMeansReadout(n_clusters)
+        self._optimizer = torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)
+
+    @property
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One optimizer for encoder and decoder."""
+        return {"all": self._optimizer}
+
+    @property
+    def fewest_images(self) -> int:
+        """A whole mini-batch."""
+        return self.config.mini_batch
+
+    def updates(self, batch: Batch) -> Iterator[Update]:
+        """For each mini-batch, the negative lower bound (Eq. (10))."""
+        for images in batch.images.tensor_split(equal_parts(len(batch.images), self.config.mini_batch)):
+            mean, log_variance = self.posterior(images)
+            code = draw_code(mean, log_variance, batch.generator)
+            reconstruction = negative_log_likelihood(self.decoder(code), images)
+            divergence = divergence_from_prior(mean, log_variance)
+            terms = {"reconstruction": reconstruction, "divergence": divergence}
+            yield Update(reconstruction + divergence, self._optimizer, len(images), terms)
+
+    def posterior(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log-variance of each image's codes, (B, code_size) both (Eq. (9))."""
+        mean, log_variance = self.encoder(images).logits.chunk(2, dim=1)
+        return mean, log_variance
+
+    def embed(self, images: Tensor) -> Tensor:
+        """The mean of the image's codes."""
+        return self.posterior(images)[0]
+
+
+def draw_code(mean: Tensor, log_variance: Tensor, generator: torch.Generator) -> Tensor:
+    """A draw from each normal distribution, through which the gradient flows (Section 2.4)."""
+    noise = torch.randn(mean.shape, generator=generator, device=mean.device, dtype=mean.dtype)
+    return mean + noise * torch.exp(log_variance / 2)
+
+
+def divergence_from_prior(mean: Tensor, log_variance: Tensor) -> Tensor:
+    """Kullback-Leibler divergence of each code's distribution from the standard normal one (Appendix B).
+
+    Args:
+        mean: (B, D).
+        log_variance: (B, D).
+
+    Returns:
+        Summed over the code, mean over the images; 0 exactly at mean 0 and variance 1.
+    """
+    each = (mean.square() + log_variance.exp() - 1 - log_variance) / 2
+    return each.sum(dim=1).mean()
+
+
+def negative_log_likelihood(logits: Tensor, images: Tensor) -> Tensor:
+    """Cross-entropy of pixels in [0, 1] (Appendix C.1, Bernoulli), summed over the image, mean over the images."""
+    return F.binary_cross_entropy_with_logits(logits, images, reduction="sum") / len(images)

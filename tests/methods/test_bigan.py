@@ -1,0 +1,89 @@
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dccm.data.loader import Bytes
+from dccm.data.synthetic import bars
+from dccm.errors import UserError
+from dccm.methods.bigan import BiGANConfig, BiGANMethod
+from dccm.model import Model, make_config
+from dccm.networks.encoder import ImageShape
+from dccm.training import train
+
+SMALL: dict[str, Any] = {"n_clusters": 4, "batch_size": 40, "mini_batch": 20, "code_size": 2}
+
+
+def untrained(**settings: Any) -> tuple[Model, BiGANMethod]:
+    model = Model.untrained(ImageShape(1, 8, 8), make_config("bigan", overrides=SMALL | settings))
+    assert isinstance(model.method, BiGANMethod)
+    return model, model.method
+
+
+def halves(count: int) -> Bytes:
+    """Images of which the left or the right half is light."""
+    images = np.zeros((count, 8, 8, 1), np.uint8)
+    images[::2, :, :4] = 230
+    images[1::2, :, 4:] = 230
+    return images
+
+
+def test_discriminator_and_the_other_two_take_turns_and_images_count_once() -> None:
+    model, method = untrained()
+    updates = list(method.updates(next(model.loader(bars(40, side=8).images).shuffled(0))))
+    names = {id(optimizer): name for name, optimizer in method.optimizers.items()}
+    assert [names[id(update.optimizer)] for update in updates] == ["discriminator", "generator"] * 2
+    assert sum(update.images for update in updates) == 40
+
+
+def test_the_discriminators_loss_reaches_neither_encoder_nor_generator_and_theirs_reaches_both() -> None:
+    model, method = untrained()
+    judged, deceived = list(method.updates(next(model.loader(bars(20, side=8).images).shuffled(0))))
+    judged.loss.backward()
+    for network in (method.encoder, method.generator):
+        assert all(parameter.grad is None for parameter in network.parameters())
+    deceived.loss.backward()
+    for weight in (method.encoder.output.weight, method.generator.linear.weight):
+        assert weight.grad is not None
+        assert weight.grad.any()
+
+
+def test_what_one_side_wins_the_other_loses() -> None:
+    _, method = untrained()
+    learning = {name: {id(p) for g in o.param_groups for p in g["params"]} for name, o in method.optimizers.items()}
+    assert not learning["discriminator"] & learning["generator"]
+    assert learning["discriminator"] | learning["generator"] == {id(p) for p in method.parameters()}
+
+
+def test_the_encoder_inverts_the_generator() -> None:
+    images = halves(80)
+    model, method = untrained(batch_size=80, epochs=10, learning_rate=1e-3)
+    found = next(model.loader(images).ordered())
+
+    def errors() -> tuple[float, float]:
+        """Of each image painted from its own code, and from the next one's, where light and dark change sides."""
+        with torch.no_grad():
+            painted = method.train().paint(method.embed(found))
+        own, other = (painted - found).square().mean(), (painted.roll(1, dims=0) - found).square().mean()
+        return own.item(), other.item()
+
+    own, other = errors()
+    assert own > 0.8 * other  # Nothing is inverted yet.
+    train(model.learner, model.loader(images), model.config.training)
+    own, other = errors()
+    assert own < 0.3 * other
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"code_size": 0}, "code_size must be at least 1, got 0. The paper's is 50."),
+        ({"mini_batch": 1}, "mini_batch must be at least 2, got 1. The paper's is 128."),
+        ({"learning_rate": 0.0}, "learning_rate must be above 0, got 0. Try 0.0002."),
+        ({"momentum": -0.5}, r"momentum must lie in \[0, 1\), got -0.5. The paper's is 0.5."),
+    ],
+)
+def test_wrong_settings_are_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=f"^{words}$"):
+        BiGANConfig(**settings)

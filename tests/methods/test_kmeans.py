@@ -1,0 +1,46 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+
+from dccm.data.synthetic import bars
+from dccm.errors import UserError
+from dccm.evaluation.metrics import accuracy
+from dccm.methods.kmeans import KMeansConfig
+from dccm.model import Model, make_config
+from dccm.run import fit
+
+
+def labels_of(images: np.ndarray, **settings: object) -> np.ndarray:
+    model = fit(images, make_config("kmeans", overrides={"n_clusters": 4} | settings)).model
+    return np.asarray(model.predict_proba(images).argmax(axis=1))
+
+
+def test_clusters_are_those_of_scikit_learn_on_the_same_pixels() -> None:
+    images = bars(120, side=12).images
+    rows = images.transpose(0, 3, 1, 2).reshape(120, -1).astype(np.float32) / 255
+    expected = KMeans(4, n_init=10, random_state=0).fit_predict(rows)
+    assert accuracy(expected, labels_of(images)) == 1
+
+
+def test_images_of_unit_length_are_told_apart_by_what_they_show_and_not_by_how_bright_they_are() -> None:
+    found = bars(120, side=12, seed=1)
+    assert found.labels is not None
+    images = found.images.copy()
+    images[(np.arange(120) // 4) % 2 == 0] //= 8
+    assert accuracy(found.labels, labels_of(images, scaling="unit")) > 0.9
+    assert accuracy(found.labels, labels_of(images)) < 0.8
+
+
+def test_the_mean_image_is_saved_with_the_model(tmp_path: Path) -> None:
+    images = bars(60, side=8).images
+    model = fit(images, make_config("kmeans", overrides={"n_clusters": 4, "scaling": "centred"})).model
+    model.save(tmp_path)
+    assert np.array_equal(Model.load(tmp_path, "cpu").transform(images), model.transform(images))
+    assert abs(model.transform(images).mean()) < 0.02
+
+
+def test_no_start_at_all_is_refused() -> None:
+    with pytest.raises(UserError, match="n_init must be at least 1, got 0. Give 1 or more."):
+        KMeansConfig(n_init=0)
