@@ -76,6 +76,12 @@ def test_a_file_imports_only_from_layers_above_its_own(path: Path) -> None:
     assert {name for name in imported(path) if ORDER[name] >= ORDER[own]} == set()
 
 
+def test_methods_know_nothing_that_compares_with_labels() -> None:
+    allowed = {"evaluation.readout", "evaluation.neighbours", "evaluation.hierarchy"}
+    for path in (ROOT / "methods").glob("*.py"):
+        assert {name for name in imported(path) if name.startswith("evaluation")} <= allowed
+
+
 def test_training_knows_no_method_and_no_label() -> None:
     text = (ROOT / "training.py").read_text(encoding="utf-8")
     assert "dccm.methods" not in text

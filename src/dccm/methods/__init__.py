@@ -22,23 +22,25 @@ from dccm.methods.spectral import SpectralMethod
 from dccm.methods.vae import VAEMethod
 
 METHODS: dict[str, type[Clusterer]] = {
-    "dac": DACMethod,
     "dccm": DCCMMethod,
-    "dec": DECMethod,
-    "jule": JULEMethod,
+    # Table 2 of the paper, in its order.
     "kmeans": KMeansMethod,
     "spectral": SpectralMethod,
     "agglomerative": AgglomerativeMethod,
     "nmf": NMFMethod,
-    "rotnet": RotNetMethod,
-    "nat": NATMethod,
-    "dim": DIMMethod,
-    "deepcluster": DeepClusterMethod,
-    "vae": VAEMethod,
+    "ae": AEMethod,
     "dae": DAEMethod,
     "gan": GANMethod,
+    "decnn": DeCNNMethod,
+    "vae": VAEMethod,
+    "jule": JULEMethod,
+    "dec": DECMethod,
+    "dac": DACMethod,
+    # Figure 4 and Table 5.
+    "nat": NATMethod,
     "aae": AAEMethod,
     "bigan": BiGANMethod,
-    "decnn": DeCNNMethod,
-    "ae": AEMethod,
+    "dim": DIMMethod,
+    "rotnet": RotNetMethod,
+    "deepcluster": DeepClusterMethod,
 }
