@@ -40,7 +40,9 @@ LARGE = 512
 """Images in the large batch that each contestant learns from, once a round."""
 MATRIX = 2048
 ALLOWED_LOSS = 0.15
-TRAINING = [f"images/s {name}" for name in ("published", "same arithmetic", "fast", "fast, first part", "bare encoder")]
+TRAINING = [
+    f"images/s {name}" for name in ("published", "same arithmetic", "fast", "fast, small images", "bare encoder")
+]
 CPU = torch.device("cpu")
 
 
@@ -150,26 +152,26 @@ def training(rounds: int, mini: int) -> dict[str, float]:
     images = images_of(LARGE)
     product = matrix_product()
     same = settings_of("released", {"uses": 1, "critic_positions": "all", "mini_batch": 32})
-    early = settings_of("fast", {"mini_batch": mini})
-    fast = settings_of("fast", {"mini_batch": mini, "early_scale": 1.0})
+    small = settings_of("fast", {"mini_batch": mini})
+    fast = settings_of("fast", {"mini_batch": mini, "scale": 1.0})
     with published_step() as published:
         steps: dict[str, Callable[[Tensor], None]] = {
             "published": published,
             "same arithmetic": package_step(same),
             "fast": package_step(fast),
-            "fast, first part": package_step(early),
+            "fast, small images": package_step(small),
             "bare encoder": encoder_step(mini),
         }
         work: dict[str, Callable[[], object]] = {name: _bound(step, images) for name, step in steps.items()}
         seconds = in_turns(work | {"matrix product": lambda: [product(images) for _ in range(8)]}, rounds)
     peak = 8 * 2 * MATRIX**3 / seconds.pop("matrix product")
     rates = {name: LARGE / value for name, value in seconds.items()}
-    for name in ("fast", "fast, first part"):
+    for name in ("fast", "fast, small images"):
         rates[name] *= fast.own[0].uses  # Images learnt from count each time.
     return {f"images/s {name}": rate for name, rate in rates.items()} | {
         "same arithmetic / published": rates["same arithmetic"] / rates["published"],
         "fast / published": rates["fast"] / rates["published"],
-        "fast, first part / published": rates["fast, first part"] / rates["published"],
+        "fast, small images / published": rates["fast, small images"] / rates["published"],
         "fast / bare encoder": rates["fast"] / rates["bare encoder"],
         "bare encoder / matrix product": rates["bare encoder"] * 3 * forward_operations() / peak,
     }
@@ -265,7 +267,7 @@ def plot(found: dict[str, float], path: Path) -> None:
     """Images per second of each training step, as bars."""
     from matplotlib import pyplot
 
-    rates = {name.removeprefix("images/s "): value for name, value in found.items() if name in TRAINING}
+    rates = {name: found[f"images/s {name}"] for name in TRAINING}
     figure, axes = pyplot.subplots(figsize=(7, 2.8), layout="constrained")
     bars_drawn = axes.barh(
         list(rates), list(rates.values()), color=["#9aa5b1", "#5b8def", "#1f5fd6", "#133f92", "#c9d1d9"]

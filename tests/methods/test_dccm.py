@@ -153,36 +153,6 @@ def test_start_that_tells_most_stays_and_answers() -> None:
     assert method.answering.item() == 1
 
 
-def encoded_sides(trained: Model, done: float) -> set[tuple[int, int]]:
-    """Sides of all images that the encoder sees at this point of the run."""
-    seen: set[tuple[int, int]] = set()
-    assert isinstance(trained.method, DCCMMethod)
-    hook = trained.method.encoder.register_forward_pre_hook(lambda _, inputs: seen.add(tuple(inputs[0].shape[2:])))
-    updates_of(trained, 20, done)
-    hook.remove()
-    return seen
-
-
-def test_images_are_small_in_the_first_part_of_the_run_only() -> None:
-    trained = model(32, early_scale=0.75, early_share=0.5)
-    assert encoded_sides(trained, 0.49) == {(24, 24)}
-    assert encoded_sides(trained, 0.5) == {(32, 32)}
-    assert encoded_sides(model(32), 0.0) == {(32, 32)}
-
-
-def test_images_are_never_shrunk_below_what_the_network_takes() -> None:
-    assert encoded_sides(model(32, early_scale=0.1), 0.0) == {(20, 20)}
-    assert encoded_sides(model(8, early_scale=0.1), 0.0) == {(8, 8)}
-
-
-def test_long_images_keep_their_shape_when_they_are_small() -> None:
-    config = make_config("dccm", overrides=SMALL | {"n_clusters": 4, "early_scale": 0.5})
-    method = Model.untrained(ImageShape(1, 48, 96), config).method
-    assert isinstance(method, DCCMMethod)
-    batch = Batch(torch.rand(10, 1, 48, 96), torch.arange(10), torch.Generator(), done=0.1)
-    assert method._shrunk(batch).images.shape == (10, 1, 24, 48)
-
-
 def test_starts_begin_with_different_weights() -> None:
     method = model(starts=2).method
     assert isinstance(method, DCCMMethod)

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from dccm.errors import UserError
 from dccm.networks.encoder import (
+    ARCHITECTURES,
     BalancedNorm,
     Encoder,
     EncoderOutput,
@@ -228,3 +229,34 @@ def test_constant_images_get_finite_predictions(value: float) -> None:
     encoder = Encoder(ImageShape(1, 32, 32), 4, logit_norm="batch")
     prediction = encoder(torch.full((2, 1, 32, 32), value)).prediction
     torch.testing.assert_close(prediction.sum(dim=1), torch.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("shape", "scale", "sides"),
+    [
+        (ImageShape(3, 32, 32), 0.75, (24, 24)),
+        (ImageShape(3, 32, 32), 0.1, (20, 20)),  # the least that the convolutions take
+        (ImageShape(1, 28, 28), 0.625, (20, 20)),
+        (ImageShape(3, 64, 96), 0.625, (40, 60)),
+        (ImageShape(3, 96, 96), 0.5, (48, 48)),
+        (ImageShape(1, 8, 8), 0.5, (8, 8)),
+        (ImageShape(3, 32, 32), 1.0, (32, 32)),
+    ],
+)
+def test_images_enter_smaller_but_never_too_small(shape: ImageShape, scale: float, sides: tuple[int, int]) -> None:
+    encoder = Encoder(shape, 4, scale=scale)
+    seen = []
+    encoder.shallow.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    images = torch.rand(2, *shape).to(memory_format=torch.channels_last)
+    encoder(images)
+    assert tuple(seen[0].shape[2:]) == sides
+    assert seen[0].is_contiguous(memory_format=torch.channels_last)
+    assert seen[0].mean() == pytest.approx(images.mean(), abs=0.05)
+
+
+def test_smallest_sides_are_the_smallest_that_the_convolutions_take() -> None:
+    for architecture in ARCHITECTURES:
+        encoder = Encoder(ImageShape(1, architecture.side, architecture.side), 4)
+        encoder(torch.rand(2, 1, architecture.smallest, architecture.smallest))
+        with pytest.raises(RuntimeError):
+            encoder(torch.rand(2, 1, architecture.smallest - 1, architecture.smallest - 1))

@@ -5,11 +5,10 @@ clean and the perturbed images learn from that, with the triplet mutual informat
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dccm.collapse import Watched, cluster_information
@@ -21,7 +20,7 @@ from dccm.correlations.pseudo_label import LabelLoss
 from dccm.correlations.targets import Targets, mine
 from dccm.correlations.triplets import PairStrategy, draw_pairs, joined, own_pairs
 from dccm.data.loader import Batch, equal_parts, images_at_once
-from dccm.data.perturb import PerturbationConfig, perturb, suggested_format
+from dccm.data.perturb import PerturbationConfig, perturb
 from dccm.errors import require
 from dccm.methods.base import GradientMethod
 from dccm.networks.critic import Critic, map_positions
@@ -74,10 +73,8 @@ class DCCMConfig:
     """Start of the weights: PyTorch's, or linear layers like the identity and Kaiming-normal convolutions."""
     starts: int = 1
     """Networks that begin with different weights; from 60 % of the run on the worst are dropped, one is left."""
-    early_scale: float = 1.0
-    """Factor by which images are shrunk in the first part of the run: a pass costs less, coarse shapes come first."""
-    early_share: float = 0.75
-    """Share of the run for which `early_scale` holds."""
+    scale: float = 1.0
+    """Factor by which images are shrunk before they enter the network: a pass costs less; see `Encoder`."""
     mini_batch: int = 32
     """Images in one gradient step."""
     uses: int = 1
@@ -88,11 +85,10 @@ class DCCMConfig:
     """Step size."""
 
     def __post_init__(self) -> None:
-        for name in ("graph_threshold", "label_threshold", "early_share"):
+        for name in ("graph_threshold", "label_threshold"):
             value = getattr(self, name)
-            require(0 <= value <= 1, f"{name} must lie in [0, 1], got {value:g}. Give a share or probability.")
-        scale = self.early_scale
-        require(0 < scale <= 1, f"early_scale must lie in (0, 1], got {scale:g}. 1 trains at full size throughout.")
+            require(0 <= value <= 1, f"{name} must lie in [0, 1], got {value:g}. The paper's is 0.95 or 0.9.")
+        require(0 < self.scale <= 1, f"scale must lie in (0, 1], got {self.scale:g}. 1 keeps images as they are.")
         for name in ("label_weight", "information_weight", "clean_weight", "perturbed_weight"):
             value = getattr(self, name)
             require(value >= 0, f"{name} must not be negative, got {value:g}. 0 turns a term off.")
@@ -120,6 +116,7 @@ class Start(nn.Module):
         self.encoder = Encoder(
             shape,
             n_clusters,
+            scale=config.scale,
             shallow_map=config.shallow_map,
             logit_norm=config.logit_norm,
             initialisation=config.initialisation,
@@ -184,7 +181,6 @@ class DCCMMethod(GradientMethod):
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Mine the large batch, then learn from mini-batches of it: each start for itself."""
-        batch = self._shrunk(batch)
         running = self.told.topk(still_running(len(self.starts), batch.done)).indices.tolist()
         for number in running:
             start = self.starts[number]
@@ -193,16 +189,6 @@ class DCCMMethod(GradientMethod):
             for loss, terms, images in self._losses(start, batch, targets):
                 yield Update(loss, self._optimizers[number], images, terms, watched if number == running[0] else None)
         self._choose(running)
-
-    def _shrunk(self, batch: Batch) -> Batch:
-        """The batch with smaller images, while the run is young; never smaller than the network can take."""
-        shorter = min(batch.images.shape[2:])
-        size = max(round(shorter * self.config.early_scale), self.encoder.smallest_side)
-        if size >= shorter or batch.done >= self.config.early_share:
-            return batch
-        sides = [round(side * size / shorter) for side in batch.images.shape[2:]]
-        smaller = F.interpolate(batch.images, size=sides, mode="bilinear", antialias=True, align_corners=False)
-        return replace(batch, images=smaller.contiguous(memory_format=suggested_format(batch.images)))
 
     def _losses(self, start: Start, batch: Batch, targets: Targets) -> Iterator[tuple[Tensor, dict[str, Tensor], int]]:
         """The objective on one mini-batch after the other, with its terms and the number of images."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dccm.errors import require
@@ -87,6 +88,7 @@ class Encoder(nn.Module):
     Args:
         shape: Shape of the images.
         n_clusters: Length of the prediction feature.
+        scale: Factor by which images are shrunk on their way in, but never below what the convolutions need.
         shallow_map: Take S of the 32-pixel network behind the pooling that follows it, or before; the other two
             networks have no pooling there.
         logit_norm: Norm on the outputs of the last linear layer, which balances the clusters; see `logit_norm_layer`.
@@ -98,6 +100,7 @@ class Encoder(nn.Module):
         shape: ImageShape,
         n_clusters: int,
         *,
+        scale: float = 1.0,
         shallow_map: ShallowMap = "pooled",
         logit_norm: LogitNorm = "none",
         initialisation: Initialisation = "torch",
@@ -105,7 +108,8 @@ class Encoder(nn.Module):
         super().__init__()
         self.architecture = nearest_architecture(shape)
         padded = min(shape.height, shape.width) < self.architecture.smallest
-        self.smallest_side = SMALLEST_SIDE if padded else self.architecture.smallest
+        smallest = SMALLEST_SIDE if padded else self.architecture.smallest
+        self.scale = max(scale, min(1.0, smallest / min(shape.height, shape.width)))
         shallow, deep = self.architecture.shallow, self.architecture.deep
         if shallow_map == "unpooled" and shallow[-1][0] == "pool":
             shallow, deep = shallow[:-1], (shallow[-1], *deep)
@@ -131,11 +135,19 @@ class Encoder(nn.Module):
 
     def forward(self, images: Tensor) -> EncoderOutput:
         """Encode images in [0, 1], (B, C, H, W)."""
-        feature_map = self.shallow(images)
+        feature_map = self.shallow(self._shrunk(images))
         conv = self.deep(feature_map)
         feature = self.hidden(self.pool(conv).flatten(1))
         logits = self.output(feature)
         return EncoderOutput(feature_map, conv, feature, logits, torch.softmax(self.output_norm(logits), dim=1))
+
+    def _shrunk(self, images: Tensor) -> Tensor:
+        if self.scale == 1:
+            return images
+        size = [round(side * self.scale) for side in images.shape[2:]]
+        smaller = F.interpolate(images, size=size, mode="bilinear", antialias=True, align_corners=False)
+        last = images.is_contiguous(memory_format=torch.channels_last)
+        return smaller.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
 
 
 def logit_norm_layer(kind: LogitNorm, n_clusters: int) -> nn.Module:
