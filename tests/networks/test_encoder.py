@@ -251,7 +251,7 @@ def test_images_enter_smaller_but_never_too_small(shape: ImageShape, scale: floa
     encoder(images)
     assert tuple(seen[0].shape[2:]) == sides
     assert seen[0].is_contiguous(memory_format=torch.channels_last)
-    assert seen[0].mean() == pytest.approx(images.mean(), abs=0.05)
+    assert seen[0].mean().item() == pytest.approx(images.mean().item(), abs=0.05)
 
 
 def test_smallest_sides_are_the_smallest_that_the_convolutions_take() -> None:
