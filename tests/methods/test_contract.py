@@ -12,7 +12,6 @@ import torch
 from dccm.clustering import Reading, cluster_images
 from dccm.config import DataConfig, TrainingConfig
 from dccm.data.images import ImageSet
-from dccm.data.loader import Batch
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.methods import METHODS
@@ -128,10 +127,6 @@ def test_a_loaded_model_assigns_the_images_as_the_run_did(finished: Finished) ->
 def test_the_same_seed_gives_the_same_bits_whatever_the_labels_say(finished: Finished, tmp_path: Path) -> None:
     scrambled = np.random.default_rng(1).permutation(np.asarray(FOUND.labels)) + 5
     assert_same(by_command(finished.method, tmp_path, scrambled), finished.output)
-
-
-def test_a_batch_has_no_field_for_a_label() -> None:
-    assert {field.name for field in fields(Batch)} == {"images", "index", "generator", "done"}
 
 
 def test_the_seed_decides_the_first_weights_and_leaves_the_callers_random_state(finished: Finished) -> None:

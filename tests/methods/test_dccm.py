@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from dccm.correlations.triplets import PairStrategy
-from dccm.data.loader import Batch
 from dccm.data.synthetic import bars
 from dccm.methods.base import calibrate
 from dccm.methods.dccm import DCCMMethod, still_running
@@ -158,10 +157,6 @@ def test_starts_begin_with_different_weights() -> None:
     assert isinstance(method, DCCMMethod)
     first, second = (start.encoder.output.weight for start in method.starts)  # type: ignore[union-attr]
     assert not torch.equal(first, second)  # type: ignore[arg-type]
-
-
-def test_no_batch_carries_a_label() -> None:
-    assert set(Batch.__dataclass_fields__) == {"images", "index", "generator", "done"}
 
 
 def test_calibration_gives_the_statistics_of_all_images_and_keeps_the_momentum() -> None:
