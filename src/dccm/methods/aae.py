@@ -79,11 +79,6 @@ class AAEMethod(GradientMethod):
         """One for each phase of a step; the encoder learns in the first and the last."""
         return self._optimizers
 
-    @property
-    def fewest_images(self) -> int:
-        """A whole mini-batch."""
-        return self.config.mini_batch
-
     def updates(self, batch: Batch) -> Iterator[Update]:
         """For each mini-batch, reconstruction, then regularisation: the discriminator, then the encoder."""
         for images in batch.images.tensor_split(equal_parts(len(batch.images), self.config.mini_batch)):

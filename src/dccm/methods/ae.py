@@ -58,11 +58,6 @@ class AEMethod(GradientMethod):
         """One optimizer for encoder and decoder."""
         return {"all": self._optimizer}
 
-    @property
-    def fewest_images(self) -> int:
-        """A whole mini-batch."""
-        return self.config.mini_batch
-
     def updates(self, batch: Batch) -> Iterator[Update]:
         """For each mini-batch, the cross-entropy of its pixels, which lie in [0, 1]."""
         for images in batch.images.tensor_split(equal_parts(len(batch.images), self.config.mini_batch)):

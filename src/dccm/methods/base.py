@@ -73,6 +73,9 @@ class GradientMethod(Clusterer):
     Those that learn features only leave `predict` to the readout, which is fitted when the training is over.
     """
 
+    config: Any
+    """The method's own section; every one has a `mini_batch`."""
+
     @abstractmethod
     def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
         super().__init__(shape, n_clusters, configs)
@@ -82,6 +85,11 @@ class GradientMethod(Clusterer):
     @abstractmethod
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
         """The optimizers by name."""
+
+    @property
+    def fewest_images(self) -> int:
+        """A whole mini-batch."""
+        return int(self.config.mini_batch)
 
     def compile_networks(self) -> None:
         """Let torch.compile rewrite each network; names and weights stay as they are."""

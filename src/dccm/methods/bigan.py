@@ -68,11 +68,6 @@ class BiGANMethod(GradientMethod):
         """One for the discriminator, one for generator and encoder, which are on the same side."""
         return {"discriminator": self._discriminator_optimizer, "generator": self._generator_optimizer}
 
-    @property
-    def fewest_images(self) -> int:
-        """A whole mini-batch."""
-        return self.config.mini_batch
-
     def updates(self, batch: Batch) -> Iterator[Update]:
         """For each mini-batch, the discriminator's loss, then that of generator and encoder."""
         for images in batch.images.tensor_split(equal_parts(len(batch.images), self.config.mini_batch)):

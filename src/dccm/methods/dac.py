@@ -120,11 +120,6 @@ class DACMethod(GradientMethod):
         """One optimizer."""
         return {"all": self._optimizer}
 
-    @property
-    def fewest_images(self) -> int:
-        """A whole mini-batch."""
-        return self.config.mini_batch
-
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Choose pairs of the large batch, learn from perturbed mini-batches of it, then let λ grow."""
         pairs, watched = self._choose(batch.images)

@@ -63,11 +63,6 @@ class DAEMethod(GradientMethod):
         """One optimizer; no gradient passes from one level to the other."""
         return {"all": self._optimizer}
 
-    @property
-    def fewest_images(self) -> int:
-        """A whole mini-batch."""
-        return self.config.mini_batch
-
     def updates(self, batch: Batch) -> Iterator[Update]:
         """For each mini-batch, the losses of both levels."""
         for images in batch.images.tensor_split(equal_parts(len(batch.images), self.config.mini_batch)):

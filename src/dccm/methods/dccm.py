@@ -174,11 +174,6 @@ class DCCMMethod(GradientMethod):
             for network in start.children():
                 network.compile()
 
-    @property
-    def fewest_images(self) -> int:
-        """A whole mini-batch."""
-        return self.config.mini_batch
-
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Mine the large batch, then learn from mini-batches of it: each start for itself."""
         running = self.told.topk(still_running(len(self.starts), batch.done)).indices.tolist()

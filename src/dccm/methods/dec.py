@@ -124,11 +124,6 @@ class DECMethod(GradientMethod):
         """One optimizer for each stage."""
         return {"autoencoder": self._autoencoding, "clustering": self._clustering}
 
-    @property
-    def fewest_images(self) -> int:
-        """A whole mini-batch."""
-        return self.config.mini_batch
-
     def before_epoch(self, loader: Loader, epoch: int) -> None:
         """Once the auto-encoder has learnt: place the centres, then renew the targets of all images."""
         if epoch == 0:

@@ -101,11 +101,6 @@ class DeCNNMethod(GradientMethod):
         """One optimizer for all filters."""
         return {"all": self._optimizer}
 
-    @property
-    def fewest_images(self) -> int:
-        """A whole mini-batch."""
-        return self.config.mini_batch
-
     def updates(self, batch: Batch) -> Iterator[Update]:
         """For each mini-batch, infer the maps, then let the filters learn with the maps held fixed."""
         for images in batch.images.tensor_split(equal_parts(len(batch.images), self.config.mini_batch)):

@@ -94,11 +94,6 @@ class DeepClusterMethod(GradientMethod):
         """One optimizer for the encoder."""
         return {"all": self._optimizer}
 
-    @property
-    def fewest_images(self) -> int:
-        """A whole mini-batch."""
-        return self.config.mini_batch
-
     def before_epoch(self, loader: Loader, epoch: int) -> None:
         """Cluster the features, and begin with a new classifier: numbers of clusters mean nothing from one to the next.
 

@@ -72,11 +72,6 @@ class DIMMethod(GradientMethod):
         """One optimizer for encoder and critic."""
         return {"all": self._optimizer}
 
-    @property
-    def fewest_images(self) -> int:
-        """A whole mini-batch."""
-        return self.config.mini_batch
-
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Raise the mutual information in mini-batches."""
         for images in batch.images.tensor_split(equal_parts(len(batch.images), self.config.mini_batch)):

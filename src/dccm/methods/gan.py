@@ -67,11 +67,6 @@ class GANMethod(GradientMethod):
         """One for each side."""
         return {"discriminator": self._discriminator_optimizer, "generator": self._generator_optimizer}
 
-    @property
-    def fewest_images(self) -> int:
-        """A whole mini-batch."""
-        return self.config.mini_batch
-
     def updates(self, batch: Batch) -> Iterator[Update]:
         """For each mini-batch, the discriminator's loss, then the generator's."""
         for images in batch.images.tensor_split(equal_parts(len(batch.images), self.config.mini_batch)):

@@ -128,11 +128,6 @@ class JULEMethod(GradientMethod):
         """One optimizer."""
         return {"all": self._optimizer}
 
-    @property
-    def fewest_images(self) -> int:
-        """A whole mini-batch."""
-        return self.config.mini_batch
-
     def before_epoch(self, loader: Loader, epoch: int) -> None:
         """At the start of a period: merge a share of the clusters; at the very first, clusters of small images."""
         if epoch % self.config.period_epochs:

@@ -71,11 +71,6 @@ class NATMethod(GradientMethod):
         """One optimizer for the encoder."""
         return {"all": self._optimizer}
 
-    @property
-    def fewest_images(self) -> int:
-        """A whole mini-batch."""
-        return self.config.mini_batch
-
     def before_epoch(self, loader: Loader, epoch: int) -> None:
         """At the very start, draw the targets; they come in random order, so image n takes target n."""
         if epoch == 0:

@@ -73,11 +73,6 @@ class RotNetMethod(GradientMethod):
         """One optimizer for the encoder."""
         return {"all": self._optimizer}
 
-    @property
-    def fewest_images(self) -> int:
-        """A whole mini-batch."""
-        return self.config.mini_batch
-
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Learn the turns of mini-batches."""
         for images in batch.images.tensor_split(equal_parts(len(batch.images), self.config.mini_batch)):
