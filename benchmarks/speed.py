@@ -40,9 +40,7 @@ LARGE = 512
 """Images in the large batch that each contestant learns from, once a round."""
 MATRIX = 2048
 ALLOWED_LOSS = 0.15
-TRAINING = [
-    f"images/s {name}" for name in ("published", "same arithmetic", "fast", "fast, small images", "bare encoder")
-]
+TRAINING = ["published", "same arithmetic", "fast", "fast, small images", "bare encoder"]
 CPU = torch.device("cpu")
 
 
@@ -181,7 +179,7 @@ def prediction(rounds: int, folder: Path) -> dict[str, float]:
     """Images per second of `predict_proba` from a memory map, against the encoder's bare forward pass."""
     np.save(folder / "images.npy", bars(4000, side=32, channels=3, classes=10).images)
     mapped = np.load(folder / "images.npy", mmap_mode="r")
-    model = Model.untrained(SHAPE, make_config("dccm", "fast", "", {"n_clusters": 10}))
+    model = Model.untrained(SHAPE, settings_of("fast", {"scale": 1.0}))
     encoder = Encoder(SHAPE, 10, logit_norm="batch").to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     tensor = torch.cat(list(Loader(mapped, batch_size=1000, seed=0, device=CPU).ordered()))
     encoder.eval()
