@@ -138,7 +138,7 @@ def test_targets_are_those_of_each_image_and_renewed_with_every_epoch(monkeypatc
     trained = model()
     method, loader = method_of(trained), trained.loader(bars(40, side=8).images)
     method.before_epoch(loader, 2)
-    first = method.targets
+    first = method.targets.rows
     seen: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def noted(assignment: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -155,7 +155,7 @@ def test_targets_are_those_of_each_image_and_renewed_with_every_epoch(monkeypatc
     with torch.no_grad():
         method.centres.add_(0.5)
     method.before_epoch(loader, 3)
-    assert not torch.allclose(first, method.targets)
+    assert not torch.allclose(first, method.targets.rows)
 
 
 def test_a_run_that_ends_before_clustering_has_centres_all_the_same() -> None:
@@ -174,12 +174,12 @@ def test_a_checkpoint_of_the_second_stage_goes_on_with_the_same_targets(tmp_path
     history = train(again.learner, again.loader(images), again.config.training, resume=checkpoint)
     whole = model(epochs=4)
     assert history == train(whole.learner, whole.loader(images), whole.config.training)
-    assert torch.equal(method_of(again).targets, method_of(whole).targets)
+    assert torch.equal(method_of(again).targets.rows, method_of(whole).targets.rows)
 
 
 def test_a_saved_model_holds_nothing_of_the_single_images() -> None:
     fitted = fit(bars(40, side=8).images, make_config("dec", overrides=SMALL))
-    assert method_of(fitted.model).targets.shape == (0, 4)
+    assert method_of(fitted.model).targets.rows.shape == (0, 4)
 
 
 def test_bars_of_two_directions_are_told_apart() -> None:

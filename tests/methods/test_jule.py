@@ -79,7 +79,7 @@ def test_each_period_leaves_a_share_of_the_clusters_until_k_remain() -> None:
     counts = []
     for epoch in range(6):
         method.before_epoch(loader, epoch)
-        counts.append(int(method.labels.max()) + 1)
+        counts.append(int(method.labels.rows.max()) + 1)
     assert counts[0] > 4
     assert all(after == max(2, -(-before // 2)) for before, after in pairwise(counts))
     assert counts[-1] == 2
@@ -91,7 +91,7 @@ def test_clusters_stay_within_a_period() -> None:
     seen = []
     for epoch in range(3):
         method.before_epoch(loader, epoch)
-        seen.append(method.labels)
+        seen.append(method.labels.rows)
     assert torch.equal(seen[0], seen[1])
     assert len(seen[2].unique()) < len(seen[1].unique())
 
@@ -113,7 +113,7 @@ def test_a_run_too_short_for_all_merges_ends_with_k_clusters() -> None:
     found = bars(60, side=8)
     fitted = fit(found.images, make_config("jule", overrides=SMALL | {"merge_share": 0.1, "epochs": 1}))
     assert len(set(fitted.model.predict_proba(found.images).argmax(axis=1))) == 4
-    assert len(method_of(fitted.model).labels) == 0
+    assert len(method_of(fitted.model).labels.rows) == 0
 
 
 def test_a_checkpoint_goes_on_with_the_same_clusters(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_checkpoint_goes_on_with_the_same_clusters(tmp_path: Path) -> None:
     again, whole = model(epochs=4, **settings), model(epochs=4, **settings)
     history = train(again.learner, again.loader(images), again.config.training, resume=checkpoint)
     assert history == train(whole.learner, whole.loader(images), whole.config.training)
-    assert torch.equal(method_of(again).labels, method_of(whole).labels)
+    assert torch.equal(method_of(again).labels.rows, method_of(whole).labels.rows)
 
 
 def test_bars_of_four_directions_are_told_apart() -> None:

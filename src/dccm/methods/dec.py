@@ -18,6 +18,7 @@ from dccm.data.loader import Batch, Loader, equal_parts
 from dccm.errors import require
 from dccm.evaluation.readout import Features, KMeansReadout
 from dccm.methods.base import GradientMethod, features_of
+from dccm.methods.per_image import PerImage
 from dccm.networks.decoder import Decoder
 from dccm.networks.encoder import Encoder, ImageShape
 from dccm.training import Update
@@ -102,8 +103,7 @@ class DECMethod(GradientMethod):
         [self.config] = configs
         self.encoder, self.decoder, size = self._networks(shape, n_clusters)
         self.centres = nn.Parameter(torch.zeros(n_clusters, size))
-        self.targets: Tensor
-        self.register_buffer("targets", torch.zeros(0, n_clusters))  # p of all images, once there are centres.
+        self.targets = PerImage(n_clusters)  # p of all images, once there are centres.
         self.scale: Tensor
         self.register_buffer("scale", torch.ones(()))  # Of the pixels.
         autoencoder = [*self.encoder.parameters(), *self.decoder.parameters()]
@@ -131,16 +131,17 @@ class DECMethod(GradientMethod):
         if epoch < self.config.pretraining_epochs:
             return
         features = features_of(self, loader)
-        if not len(self.targets):
+        if not len(self.targets.rows):
             self._place_centres(features, loader.seed)
         with torch.no_grad():
             found = torch.from_numpy(features).to(self.centres.device)
-            self.targets = target_distribution(soft_assignment(found, self.centres))
+            self.targets.fill(target_distribution(soft_assignment(found, self.centres)))
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Mini-batches of the stage that the run is in; only a shape is asked for it."""
         order = torch.randperm(len(batch.images), generator=batch.generator, device=batch.images.device)
-        targets = self.targets[batch.index.to(self.targets.device)] if len(self.targets) else None
+        known = self.targets.rows
+        targets = known[batch.index.to(known.device)] if len(known) else None
         for index in order.tensor_split(equal_parts(len(order), self.config.mini_batch)):
             images = batch.images[index]
             if targets is None:
@@ -162,9 +163,9 @@ class DECMethod(GradientMethod):
     def finish(self, loader: Loader) -> None:
         """A run that ended before its clustering began gets centres at least; targets are of no more use."""
         super().finish(loader)
-        if not len(self.targets):
+        if not len(self.targets.rows):
             self._place_centres(features_of(self, loader), loader.seed)
-        self.targets = self.targets[:0].clone()
+        self.targets.forget()
 
     @torch.no_grad()
     def _place_centres(self, features: Features, seed: int) -> None:
@@ -172,13 +173,6 @@ class DECMethod(GradientMethod):
         found = KMeansReadout(len(self.centres), STARTS)
         found.fit(features, seed)
         self.centres.copy_(found.centres)
-
-    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: object) -> None:
-        """Take targets of any number of images: it is known only when they have been seen."""
-        stored = state_dict.get(f"{prefix}targets")
-        if stored is not None and stored.shape[1:] == self.targets.shape[1:]:
-            self.targets = torch.zeros_like(stored, device=self.targets.device)
-        super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
 def dense(*widths: int) -> nn.Sequential:

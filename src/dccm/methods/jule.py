@@ -26,6 +26,7 @@ from dccm.data.loader import Batch, Loader, equal_parts
 from dccm.errors import require
 from dccm.evaluation.readout import KMeansReadout
 from dccm.methods.base import GradientMethod, calibrate, features_of
+from dccm.methods.per_image import PerImage
 from dccm.networks.encoder import Encoder, ImageShape
 from dccm.training import Update
 
@@ -119,8 +120,7 @@ class JULEMethod(GradientMethod):
         self.n_clusters = n_clusters
         self.encoder = Encoder(shape, n_clusters)
         self.readout = KMeansReadout(n_clusters)  # Holds the clusters' means: no k-means is run.
-        self.labels: Tensor
-        self.register_buffer("labels", torch.zeros(0, dtype=torch.int64))  # Of all images, once they are known.
+        self.labels = PerImage(dtype=torch.int64)  # Clusters of all images, once they are known.
         self._optimizer = torch.optim.Adam(self.encoder.parameters(), lr=self.config.learning_rate)
 
     @property
@@ -132,17 +132,17 @@ class JULEMethod(GradientMethod):
         """At the start of a period: merge a share of the clusters; at the very first, clusters of small images."""
         if epoch % self.config.period_epochs:
             return
-        if not len(self.labels):
+        if not len(self.labels.rows):
             labels = self._merge(thumbnails(loader), None)
-        elif int(self.labels.max()) + 1 > self.n_clusters:
-            labels = self._merge(torch.from_numpy(features_of(self, loader)), self.labels.cpu().numpy())
+        elif int(self.labels.rows.max()) + 1 > self.n_clusters:
+            labels = self._merge(torch.from_numpy(features_of(self, loader)), self.labels.rows.cpu().numpy())
         else:
             return
-        self.labels = torch.from_numpy(labels).to(self.labels.device)
+        self.labels.fill(torch.from_numpy(labels))
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Triplets of mini-batches in which each cluster has several images."""
-        labels = self.labels[batch.index.to(self.labels.device)]
+        labels = self.labels.rows[batch.index.to(self.labels.rows.device)]
         order = grouped_order(labels, _GROUP, batch.generator)
         for index in order.tensor_split(equal_parts(len(order), self.config.mini_batch)):
             loss = triplet_loss(
@@ -167,24 +167,17 @@ class JULEMethod(GradientMethod):
         spread = (features - means[labels]).square().sum(dim=1).mean().clamp_min(1e-12)
         assert self.readout is not None
         self.readout.centres, self.readout.scale = means.to(loader.device), spread.to(loader.device)
-        self.labels = self.labels[:0].clone()  # Of no more use.
+        self.labels.forget()  # Of no more use.
 
     def _merge(self, features: Tensor, labels: Labels | None, n_clusters: int | None = None) -> Labels:
         """Merge clusters by the affinity of features; none: small clusters of nearest neighbours to begin with."""
         config = self.config
-        neighbours = nearest_neighbours(features.to(self.labels.device), config.neighbours)
+        neighbours = nearest_neighbours(features.to(self.labels.rows.device), config.neighbours)
         if labels is None:
             labels = first_clusters(neighbours, self.n_clusters)
         wanted = n_clusters or max(self.n_clusters, math.ceil((int(labels.max()) + 1) * (1 - config.merge_share)))
         graph = neighbour_graph(neighbours, config.width)
         return agglomerate(features, graph, labels, wanted, rivals=config.rivals, contrast=config.contrast)
-
-    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: object) -> None:
-        """Take labels of any number of images: it is known only when they have been seen."""
-        stored = state_dict.get(f"{prefix}labels")
-        if stored is not None and stored.ndim == 1:
-            self.labels = torch.zeros_like(stored, device=self.labels.device)
-        super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
 @torch.no_grad()
