@@ -26,5 +26,8 @@ def _read_parquet(path: Path, split: str | None) -> ImageSet:
     stacked = np.stack(images)
     names = [f"{path.stem}/{number}" for number in range(len(images))]
     return ImageSet(
-        stacked if stacked.ndim == 4 else stacked[..., np.newaxis], names, np.array([r["label"] for r in chosen])
+        stacked if stacked.ndim == 4 else stacked[..., np.newaxis],
+        names,
+        np.array([row["label"] for row in chosen]),
+        splits=np.array([row["split"] for row in chosen]),
     )

@@ -14,7 +14,7 @@ from dccm.collapse import Watched
 from dccm.config import TrainingConfig
 from dccm.data.loader import Batch, Loader
 from dccm.errors import UserError
-from dccm.training import InterruptedRunError, Progress, Update, train
+from dccm.training import InterruptedRunError, Moment, Progress, Update, train
 
 
 class Toy(nn.Module):
@@ -24,17 +24,14 @@ class Toy(nn.Module):
         super().__init__()
         self.level = nn.Parameter(torch.zeros(1))
         self.optimizer = torch.optim.RMSprop(self.parameters(), lr=0.01)
+        self.optimizers = {"all": self.optimizer}
         self.settings = settings
         self.epochs_begun: list[int] = []
         self.rates: list[float] = []
         self.batches_seen = 0
 
-    @property
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        return {"all": self.optimizer}
-
-    def before_epoch(self, loader: Loader, epoch: int) -> None:
-        self.epochs_begun.append(epoch)
+    def before_epoch(self, loader: Loader, moment: Moment) -> None:
+        self.epochs_begun.append(moment.epoch)
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         self.batches_seen += 1

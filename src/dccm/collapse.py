@@ -97,11 +97,11 @@ def warnings(health: Health, epoch: int) -> list[str]:
     if health.linked_share > _EVERYTHING_LINKED:
         found.append(
             f"{health.linked_share:.0%} of all pairs are linked, so the graph tells nothing apart. "
-            "Try --set logit_norm=balanced, or raise graph_threshold."
+            "Try --set logit_norm=balanced, or lower the learning rate."
         )
     if epoch >= _PATIENCE and health.confident_share == 0:
         found.append(
-            f"No image is confident after {epoch} epochs, so no pseudo-label is trained on. "
-            "Raise the learning rate, train longer, or lower label_threshold."
+            f"No image is confident after {epoch} epochs: there is little to learn from. "
+            "Raise the learning rate, or train longer."
         )
     return found

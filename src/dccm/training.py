@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -34,6 +34,15 @@ class Update:
     """State of the clusters, from methods that have some; once a large batch."""
 
 
+class Moment(NamedTuple):
+    """Where a run stands when an epoch begins."""
+
+    epoch: int
+    """From 0."""
+    done: float
+    """Share of the run, by which stages fit themselves to epochs and budgets alike."""
+
+
 class Learner(Protocol):
     """What the loop needs of a method: a torch module with optimizers and updates."""
 
@@ -41,7 +50,7 @@ class Learner(Protocol):
     def optimizers(self) -> Mapping[str, torch.optim.Optimizer]:
         """The optimizers by name."""
 
-    def before_epoch(self, loader: Loader, epoch: int) -> None:
+    def before_epoch(self, loader: Loader, moment: Moment) -> None:
         """Renew targets that span the whole data set."""
 
     def updates(self, batch: Batch) -> Iterator[Update]:
@@ -165,7 +174,7 @@ class _Run:
         position = self.position
         while self.done() < 1:
             if position.batch == 0:
-                self.learner.before_epoch(self.loader, position.epoch)
+                self.learner.before_epoch(self.loader, Moment(position.epoch, self.done()))
             for batch in self.loader.shuffled(position.epoch, position.batch):
                 self.take_snapshot()
                 self.learn_from(replace(batch, done=min(1.0, self.done())))

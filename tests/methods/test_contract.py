@@ -23,16 +23,16 @@ from dccm.training import InterruptedRunError, Progress, Stage
 
 COUNT, CLUSTERS, EPOCHS = 48, 3, 2
 SMALL = {"n_clusters": CLUSTERS, "batch_size": 24, "mini_batch": 8, "critic_positions": 4, "n_init": 2, "device": "cpu"}
+SMALL |= {"pretraining": 0.5}  # Of two epochs: each stage has one.
 SAME = ("history.jsonl", "assignments.csv", "model/weights.safetensors", "model/model.json")
 FOUND = bars(COUNT, side=8, classes=CLUSTERS)
 
 
 def small(method: str, **more: object) -> dict[str, object]:
-    """Settings for a run of seconds, as far as the method has them; all that count epochs are short."""
+    """Settings for a run of seconds, as far as the method has them."""
     sections = [DataConfig, TrainingConfig, *METHODS[method].sections]
     known = [field.name for section in sections for field in fields(section)]
-    short: dict[str, object] = {name: 1 for name in known if name.endswith("_epochs")}
-    return short | {"epochs": EPOCHS} | {name: value for name, value in SMALL.items() if name in known} | more
+    return {"epochs": EPOCHS} | {name: value for name, value in SMALL.items() if name in known} | more
 
 
 def config_of(method: str, **more: object) -> RunConfig:

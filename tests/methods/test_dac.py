@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.evaluation.metrics import accuracy
-from dccm.methods.dac import LAST, DACConfig, DACMethod, Pairs, choose_pairs, pair_loss, thresholds
+from dccm.methods.dac import LAST, DACConfig, Pairs, choose_pairs, pair_loss, thresholds
 from dccm.model import Model, make_config
 from dccm.networks.encoder import ImageShape
 from dccm.run import fit
@@ -22,35 +23,33 @@ def model(**settings: Any) -> Model:
     return Model.untrained(ImageShape(1, 8, 8), make_config("dac", overrides=SMALL | settings))
 
 
-def updates_of(model: Model, count: int = 30) -> list[Update]:
-    batch = next(model.loader(bars(count, side=8).images).shuffled(0))
+def updates_of(model: Model, done: float = 0.0) -> list[Update]:
+    batch = next(model.loader(bars(30, side=8).images).shuffled(0))
     model.method.train()
-    return list(model.learner.updates(batch))
-
-
-def growth_of(model: Model) -> float:
-    assert isinstance(model.method, DACMethod)
-    return float(model.method.growth)
+    return list(model.learner.updates(replace(batch, done=done)))
 
 
 @pytest.mark.parametrize(("growth", "upper", "lower"), [(0.0, 0.95, 0.455), (0.2, 0.75, 0.475), (LAST, 0.5, 0.5)])
 def test_thresholds_are_the_papers(growth: float, upper: float, lower: float) -> None:
-    found = thresholds(torch.tensor(growth))
-    torch.testing.assert_close(torch.stack(found), torch.tensor([upper, lower]))
+    assert thresholds(growth) == pytest.approx((upper, lower))
 
 
-def test_lambda_grows_with_each_large_batch_and_stops_where_the_thresholds_meet() -> None:
-    trained = model(lambda_step=0.2)
-    seen = []
-    for _ in range(4):
-        updates_of(trained)
-        seen.append(growth_of(trained))
-    assert seen == pytest.approx([0.2, 0.4, LAST, LAST])
+@pytest.mark.parametrize(("done", "growth"), [(0.0, 0.0), (0.2, LAST / 2), (0.4, LAST), (1.0, LAST)])
+def test_lambda_grows_over_its_share_of_the_run(monkeypatch: pytest.MonkeyPatch, done: float, growth: float) -> None:
+    seen: list[float] = []
+
+    def noted(value: float) -> tuple[float, float]:
+        seen.append(value)
+        return thresholds(value)
+
+    monkeypatch.setattr("dccm.methods.dac.thresholds", noted)
+    updates_of(model(meeting=0.4), done=done)
+    assert seen == pytest.approx([growth])
 
 
 def test_a_pair_is_alike_different_or_left_out() -> None:
     values = torch.tensor([[1.0, 0.95, 0.7], [0.95, 1.0, 0.4], [0.7, 0.4, 1.0]])
-    pairs = choose_pairs(values, torch.tensor(0.95), torch.tensor(0.455))
+    pairs = choose_pairs(values, 0.95, 0.455)
     assert pairs.alike.tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
     assert pairs.chosen.tolist() == [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
 
@@ -59,13 +58,13 @@ def test_a_pair_is_alike_different_or_left_out() -> None:
 @given(st.integers(2, 12), st.integers(0, 99), st.floats(0, LAST - 0.01), st.floats(0.001, 0.01))
 def test_a_chosen_pair_stays_chosen_as_lambda_grows(size: int, seed: int, growth: float, more: float) -> None:
     values = random_similarity(size, seed)
-    before, after = (choose_pairs(values, *thresholds(torch.tensor(g))) for g in (growth, growth + more))
+    before, after = (choose_pairs(values, *thresholds(g)) for g in (growth, growth + more))
     assert bool((after.chosen >= before.chosen).all())
     assert torch.equal(after.alike * before.chosen, before.alike)
 
 
 def test_at_the_end_hardly_a_pair_is_left_out() -> None:
-    pairs = choose_pairs(random_similarity(40), *thresholds(torch.tensor(LAST)))
+    pairs = choose_pairs(random_similarity(40), *thresholds(LAST))
     assert bool((pairs.chosen == 1).all())
 
 
@@ -96,7 +95,7 @@ def test_sure_and_right_predictions_have_no_loss_and_opposite_ones_a_finite_one(
 
 
 def test_pairs_of_some_images_are_the_rows_and_columns_of_these() -> None:
-    pairs = choose_pairs(random_similarity(6), torch.tensor(0.7), torch.tensor(0.4))
+    pairs = choose_pairs(random_similarity(6), 0.7, 0.4)
     index = torch.tensor([4, 1])
     some = pairs.among(index)
     for part, whole in zip(some, pairs):
@@ -122,17 +121,16 @@ def test_a_large_batch_gives_an_update_for_each_mini_batch_and_use() -> None:
 def test_bars_of_four_directions_are_told_apart() -> None:
     found = bars(200, side=12)
     assert found.labels is not None
-    settings = SMALL | {"batch_size": 100, "mini_batch": 20, "epochs": 15, "flip": False, "lambda_step": 0.02}
+    settings = SMALL | {"batch_size": 100, "mini_batch": 20, "epochs": 15, "flip": False}
     fitted = fit(found.images, make_config("dac", overrides=settings))
     assert accuracy(found.labels, fitted.model.predict_proba(found.images).argmax(axis=1)) > 0.9
-    assert growth_of(fitted.model) == pytest.approx(LAST)
 
 
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"lambda_step": 0.0}, r"lambda_step must lie in (0, 0.45], got 0. With 0.0005, λ grows over 900 batches."),
-        ({"lambda_step": 0.5}, r"lambda_step must lie in (0, 0.45], got 0.5."),
+        ({"meeting": 0.0}, "meeting must lie in (0, 1], got 0. Try 0.55."),
+        ({"meeting": 1.5}, "meeting must lie in (0, 1], got 1.5."),
         ({"mini_batch": 1}, "mini_batch must be at least 2, got 1. Try 32."),
         ({"uses": 0}, "uses must be at least 1, got 0. Give 1 or more."),
         ({"learning_rate": 0.0}, "learning_rate must be above 0, got 0. Try 0.001."),

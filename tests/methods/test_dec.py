@@ -1,4 +1,3 @@
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,7 +6,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dccm.checkpoint import CheckpointFolder
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.evaluation.metrics import accuracy
@@ -25,10 +23,10 @@ from dccm.methods.dec import (
 from dccm.model import Model, make_config
 from dccm.networks.encoder import ImageShape
 from dccm.run import fit
-from dccm.training import train
+from dccm.training import Moment, train
 from tests.support import few_examples, random_prediction, seeded
 
-SMALL = {"batch_size": 20, "mini_batch": 10, "n_clusters": 4, "epochs": 3, "pretraining_epochs": 2}
+SMALL = {"batch_size": 20, "mini_batch": 10, "n_clusters": 4, "epochs": 3}
 
 
 def model(**settings: Any) -> Model:
@@ -110,7 +108,7 @@ def test_the_autoencoder_learns_first_and_clusters_afterwards(network: str) -> N
     method, loader = method_of(trained), trained.loader(bars(40, side=8).images)
     kinds = []
     for epoch in range(3):
-        method.before_epoch(loader, epoch)
+        method.before_epoch(loader, Moment(epoch, epoch / 3))
         for batch in loader.shuffled(epoch):
             method.train()
             kinds.append({id(update.optimizer) for update in method.updates(batch)})
@@ -121,7 +119,7 @@ def test_the_autoencoder_learns_first_and_clusters_afterwards(network: str) -> N
 def test_centres_start_at_the_means_of_k_means_and_then_learn() -> None:
     trained = model()
     method, loader = method_of(trained), trained.loader(bars(40, side=8).images)
-    method.before_epoch(loader, 2)
+    method.before_epoch(loader, Moment(2, 2 / 3))
     features = torch.from_numpy(features_of(method, loader))
     nearest = soft_assignment(features, method.centres).argmax(dim=1)
     means = torch.stack([features[nearest == k].mean(dim=0) for k in range(4)])
@@ -137,7 +135,7 @@ def test_centres_start_at_the_means_of_k_means_and_then_learn() -> None:
 def test_targets_are_those_of_each_image_and_renewed_with_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     trained = model()
     method, loader = method_of(trained), trained.loader(bars(40, side=8).images)
-    method.before_epoch(loader, 2)
+    method.before_epoch(loader, Moment(2, 2 / 3))
     first = method.targets.rows
     seen: list[tuple[torch.Tensor, torch.Tensor]] = []
 
@@ -154,7 +152,7 @@ def test_targets_are_those_of_each_image_and_renewed_with_every_epoch(monkeypatc
         torch.testing.assert_close(target, weight / weight.sum(dim=1, keepdim=True), atol=1e-4, rtol=1e-3)
     with torch.no_grad():
         method.centres.add_(0.5)
-    method.before_epoch(loader, 3)
+    method.before_epoch(loader, Moment(3, 1.0))
     assert not torch.allclose(first, method.targets.rows)
 
 
@@ -164,17 +162,10 @@ def test_a_run_that_ends_before_clustering_has_centres_all_the_same() -> None:
     assert len(set(fitted.model.predict_proba(found.images).argmax(axis=1))) > 1
 
 
-def test_a_checkpoint_of_the_second_stage_goes_on_with_the_same_targets(tmp_path: Path) -> None:
-    images = bars(40, side=8).images
-    trained = model()
-    train(trained.learner, trained.loader(images), trained.config.training, checkpoints=CheckpointFolder(tmp_path))
-    checkpoint, _ = CheckpointFolder(tmp_path).newest()
-    assert checkpoint is not None
-    again = model(epochs=4)
-    history = train(again.learner, again.loader(images), again.config.training, resume=checkpoint)
-    whole = model(epochs=4)
-    assert history == train(whole.learner, whole.loader(images), whole.config.training)
-    assert torch.equal(method_of(again).targets.rows, method_of(whole).targets.rows)
+def test_the_stages_share_a_budget() -> None:
+    trained = model(epochs=100, budget_passes=3)
+    train(trained.learner, trained.loader(bars(40, side=8).images), trained.config.training)
+    assert len(method_of(trained).targets.rows) == 40
 
 
 def test_a_saved_model_holds_nothing_of_the_single_images() -> None:
@@ -185,7 +176,7 @@ def test_a_saved_model_holds_nothing_of_the_single_images() -> None:
 def test_bars_of_two_directions_are_told_apart() -> None:
     found = bars(200, side=12, classes=2)
     assert found.labels is not None
-    settings = SMALL | {"n_clusters": 2, "batch_size": 100, "mini_batch": 50, "epochs": 12, "pretraining_epochs": 8}
+    settings = SMALL | {"n_clusters": 2, "batch_size": 100, "mini_batch": 50, "epochs": 12}
     fitted = fit(found.images, make_config("dec", overrides=settings))
     assert accuracy(found.labels, fitted.model.predict_proba(found.images).argmax(axis=1)) > 0.9
 
@@ -193,7 +184,7 @@ def test_bars_of_two_directions_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"pretraining_epochs": -1}, "pretraining_epochs must not be negative, got -1. 0 leaves the auto-encoder out."),
+        ({"pretraining": -0.5}, "pretraining must lie in [0, 1], got -0.5. 0 leaves the auto-encoder out."),
         ({"mini_batch": 1}, "mini_batch must be at least 2, got 1. The paper's is 256."),
         ({"corruption": 1.0}, "corruption must lie in [0, 1), got 1. 0 turns it off."),
         ({"learning_rate": 0.0}, "learning_rate must be above 0, got 0. Leave it out for the default."),

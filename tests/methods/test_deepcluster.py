@@ -21,7 +21,7 @@ from dccm.methods.deepcluster import (
 from dccm.model import Model, make_config
 from dccm.networks.encoder import ImageShape
 from dccm.run import fit, new_model
-from dccm.training import train
+from dccm.training import Moment, train
 from tests.support import seeded
 
 SMALL = {"n_clusters": 4, "batch_size": 24, "mini_batch": 12, "epochs": 2, "overclustering": 2}
@@ -110,7 +110,7 @@ def test_a_batch_learns_from_small_and_large_clusters_alike(monkeypatch: pytest.
     trained = model(batch_size=48)
     learner = deepcluster(trained)
     loader = trained.loader(IMAGES)
-    learner.before_epoch(loader, 0)
+    learner.before_epoch(loader, Moment(0, 0.0))
     learner.pseudo_labels.fill((torch.arange(48) >= 44).long())
     seen: list[Tensor] = []
 
@@ -128,7 +128,7 @@ def test_pseudo_labels_are_the_clusters_of_the_features() -> None:
     trained = model(components=4)
     learner = deepcluster(trained)
     loader = trained.loader(IMAGES)
-    learner.before_epoch(loader, 0)
+    learner.before_epoch(loader, Moment(0, 0.0))
     points = whitened(torch.from_numpy(features_of(learner, loader)), 4)
     labels = learner.pseudo_labels.rows
     assert labels.shape == (48,)
@@ -146,7 +146,7 @@ def test_the_classifier_starts_anew_with_every_epoch_and_the_encoder_goes_on() -
     train(learner, loader, trained.config.training)
     before = {name: value.clone() for name, value in learner.named_parameters()}
     assert learner.encoder.output.weight in learner.optimizers["all"].state
-    learner.before_epoch(loader, 1)
+    learner.before_epoch(loader, Moment(1, 0.0))
     changed = {name for name, value in learner.named_parameters() if not torch.equal(value, before[name])}
     assert changed == {"encoder.output.weight", "encoder.output.bias"}
     assert learner.encoder.output.weight not in learner.optimizers["all"].state
@@ -158,10 +158,10 @@ def test_what_comes_before_an_epoch_can_be_done_twice() -> None:
     learner, loader = deepcluster(trained), trained.loader(IMAGES)
     states = []
     for _ in range(2):
-        learner.before_epoch(loader, 3)
+        learner.before_epoch(loader, Moment(3, 0.0))
         states.append({name: value.clone() for name, value in learner.state_dict().items()})
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
-    learner.before_epoch(loader, 4)
+    learner.before_epoch(loader, Moment(4, 0.0))
     assert not torch.equal(learner.encoder.output.weight, states[0]["encoder.output.weight"])
 
 
@@ -188,7 +188,7 @@ def test_the_classifier_learns_within_an_epoch() -> None:
     still = {"rotation": 0.0, "shift": 0.0, "zoom": (1.0, 1.0), "flip": False, "channel_shift": 0.0}
     trained = model(batch_size=48, components=4, **still)
     learner, loader = deepcluster(trained), trained.loader(IMAGES)
-    learner.before_epoch(loader, 0)
+    learner.before_epoch(loader, Moment(0, 0.0))
     learner.train()
     losses = []
     for epoch in range(12):

@@ -1,11 +1,9 @@
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from dccm.checkpoint import CheckpointFolder
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.evaluation.metrics import accuracy
@@ -13,10 +11,10 @@ from dccm.methods.jule import JULEConfig, JULEMethod, grouped_order, thumbnails,
 from dccm.model import Model, make_config
 from dccm.networks.encoder import ImageShape
 from dccm.run import fit
-from dccm.training import train
+from dccm.training import Moment, train
 from tests.support import seeded
 
-SMALL = {"batch_size": 30, "mini_batch": 15, "n_clusters": 4, "epochs": 2, "period_epochs": 1, "neighbours": 5}
+SMALL = {"batch_size": 30, "mini_batch": 15, "n_clusters": 4, "epochs": 2, "neighbours": 5}
 
 
 def model(side: int = 8, **settings: Any) -> Model:
@@ -78,7 +76,7 @@ def test_each_period_leaves_a_share_of_the_clusters_until_k_remain() -> None:
     method, loader = method_of(trained), trained.loader(bars(60, side=8).images)
     counts = []
     for epoch in range(6):
-        method.before_epoch(loader, epoch)
+        method.before_epoch(loader, Moment(epoch, epoch / 6))
         counts.append(int(method.labels.rows.max()) + 1)
     assert counts[0] > 4
     assert all(after == max(2, -(-before // 2)) for before, after in pairwise(counts))
@@ -86,11 +84,11 @@ def test_each_period_leaves_a_share_of_the_clusters_until_k_remain() -> None:
 
 
 def test_clusters_stay_within_a_period() -> None:
-    trained = model(merge_share=0.5, period_epochs=2)
+    trained = model(merge_share=0.5, periods=3)
     method, loader = method_of(trained), trained.loader(bars(60, side=8).images)
     seen = []
     for epoch in range(3):
-        method.before_epoch(loader, epoch)
+        method.before_epoch(loader, Moment(epoch, epoch / 6))
         seen.append(method.labels.rows)
     assert torch.equal(seen[0], seen[1])
     assert len(seen[2].unique()) < len(seen[1].unique())
@@ -116,23 +114,16 @@ def test_a_run_too_short_for_all_merges_ends_with_k_clusters() -> None:
     assert len(method_of(fitted.model).labels.rows) == 0
 
 
-def test_a_checkpoint_goes_on_with_the_same_clusters(tmp_path: Path) -> None:
-    images = bars(60, side=8).images
-    settings: dict[str, Any] = {"merge_share": 0.3}
-    trained = model(**settings)
-    train(trained.learner, trained.loader(images), trained.config.training, checkpoints=CheckpointFolder(tmp_path))
-    checkpoint, _ = CheckpointFolder(tmp_path).newest()
-    assert checkpoint is not None
-    again, whole = model(epochs=4, **settings), model(epochs=4, **settings)
-    history = train(again.learner, again.loader(images), again.config.training, resume=checkpoint)
-    assert history == train(whole.learner, whole.loader(images), whole.config.training)
-    assert torch.equal(method_of(again).labels.rows, method_of(whole).labels.rows)
+def test_periods_share_a_budget() -> None:
+    trained = model(epochs=100, budget_passes=6, periods=3)
+    train(trained.learner, trained.loader(bars(60, side=8).images), trained.config.training)
+    assert int(method_of(trained).begun) == 3
 
 
 def test_bars_of_four_directions_are_told_apart() -> None:
     found = bars(160, side=12)
     assert found.labels is not None
-    settings = SMALL | {"batch_size": 80, "mini_batch": 40, "epochs": 4, "period_epochs": 2}
+    settings = SMALL | {"batch_size": 80, "mini_batch": 40, "epochs": 4, "periods": 2}
     fitted = fit(found.images, make_config("jule", overrides=settings))
     assert accuracy(found.labels, fitted.model.predict_proba(found.images).argmax(axis=1)) > 0.9
 
@@ -142,7 +133,7 @@ def test_bars_of_four_directions_are_told_apart() -> None:
     [
         ({"neighbours": 0}, "neighbours must be at least 1, got 0. Leave it out for the default."),
         ({"rivals": 0}, "rivals must be at least 1, got 0. Leave it out for the default."),
-        ({"period_epochs": 0}, "period_epochs must be at least 1, got 0. Leave it out for the default."),
+        ({"periods": 0}, "periods must be at least 1, got 0. Leave it out for the default."),
         ({"mini_batch": 1}, "mini_batch must be at least 2, got 1. Leave it out for the default."),
         ({"width": 0.0}, "width must be above 0, got 0. Leave it out for the default."),
         ({"positive_weight": 0.0}, "positive_weight must be above 0, got 0. Leave it out for the default."),

@@ -17,7 +17,7 @@ from dccm.methods.nat import NATConfig, NATMethod, best_assignment, matching_los
 from dccm.model import Model, make_config
 from dccm.networks.encoder import ImageShape
 from dccm.run import fit, new_model
-from dccm.training import train
+from dccm.training import Moment, train
 from tests.support import few_examples, seeded
 
 SMALL = {"n_clusters": 4, "batch_size": 24, "mini_batch": 12, "epochs": 2, "target_size": 16}
@@ -69,7 +69,7 @@ def test_the_loss_is_one_minus_the_cosine() -> None:
 
 def test_swapping_lowers_the_cost_of_these_images_and_leaves_the_others_alone() -> None:
     learner = nat(model())
-    learner.before_epoch(model().loader(IMAGES), 0)
+    learner.before_epoch(model().loader(IMAGES), Moment(0, 0.0))
     index, features = torch.tensor([3, 9, 10, 30, 47]), on_sphere(5, 16, seed=5)
     before = matching_loss(features, learner.targets.rows[index])
     after = matching_loss(features, learner._swap(features, index))

@@ -68,28 +68,23 @@ class AAEMethod(GradientMethod):
         self.readout = KMeansReadout(n_clusters)
         painters = [*self.encoder.parameters(), *self.decoder.parameters()]
         rate, betas = self.config.adversarial_learning_rate, (0.5, 0.999)
-        self._optimizers: dict[str, torch.optim.Optimizer] = {
+        self.optimizers = {
             "reconstruction": torch.optim.Adam(painters, lr=self.config.learning_rate),
             "discriminator": torch.optim.Adam(self.discriminator.parameters(), lr=rate, betas=betas),
             "generator": torch.optim.Adam(self.encoder.parameters(), lr=rate, betas=betas),
         }
 
-    @property
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """One for each phase of a step; the encoder learns in the first and the last."""
-        return self._optimizers
-
     def updates(self, batch: Batch) -> Iterator[Update]:
         """For each mini-batch, reconstruction, then regularisation: the discriminator, then the encoder."""
         for images in batch.images.tensor_split(equal_parts(len(batch.images), self.config.mini_batch)):
             loss = F.binary_cross_entropy_with_logits(self.decoder(self.embed(images)), images)
-            yield Update(loss, self._optimizers["reconstruction"], len(images), {"reconstruction": loss})
+            yield Update(loss, self.optimizers["reconstruction"], len(images), {"reconstruction": loss})
             code = self.embed(images)
             loss = discriminator_loss(self.judge(self.draw_prior(code, batch.generator)), self.judge(code.detach()))
             # The same images: they count once.
-            yield Update(loss, self._optimizers["discriminator"], 0, {"discriminator": loss})
+            yield Update(loss, self.optimizers["discriminator"], 0, {"discriminator": loss})
             loss = generator_loss(self.judge(code))
-            yield Update(loss, self._optimizers["generator"], 0, {"generator": loss})
+            yield Update(loss, self.optimizers["generator"], 0, {"generator": loss})
 
     def draw_prior(self, code: Tensor, generator: torch.Generator) -> Tensor:
         """As many codes from the prior."""

@@ -51,18 +51,13 @@ class AEMethod(GradientMethod):
         self.encoder = Encoder(shape, n_clusters)
         self.decoder = Decoder(shape, self.encoder.feature_size)
         self.readout = KMeansReadout(n_clusters)
-        self._optimizer = torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)
-
-    @property
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """One optimizer for encoder and decoder."""
-        return {"all": self._optimizer}
+        self.optimizers = {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)}
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """For each mini-batch, the cross-entropy of its pixels, which lie in [0, 1]."""
         for images in batch.images.tensor_split(equal_parts(len(batch.images), self.config.mini_batch)):
             loss = F.binary_cross_entropy_with_logits(self.decoder(self.encoder(images).feature), images)
-            yield Update(loss, self._optimizer, len(images))
+            yield Update(loss, self.optimizers["all"], len(images))
 
     def reconstruct(self, images: Tensor) -> Tensor:
         """What the decoder makes of the images' codes, with values in [0, 1]."""

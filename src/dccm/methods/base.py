@@ -1,7 +1,7 @@
 """The contract of a method."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from dccm.data.loader import Batch, Loader
 from dccm.evaluation.readout import Features, KMeansReadout
-from dccm.networks.encoder import ImageShape
-from dccm.training import Report, Update
+from dccm.networks.encoder import Encoder, ImageShape
+from dccm.training import Moment, Report, Update
 
 
 class Clusterer(nn.Module, ABC):
@@ -75,16 +75,13 @@ class GradientMethod(Clusterer):
 
     config: Any
     """The method's own section; every one has a `mini_batch`."""
+    optimizers: Mapping[str, torch.optim.Optimizer]
+    """By name, for checkpoints and schedules."""
 
     @abstractmethod
     def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
         super().__init__(shape, n_clusters, configs)
         self.readout: KMeansReadout | None = None
-
-    @property
-    @abstractmethod
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """The optimizers by name."""
 
     @property
     def fewest_images(self) -> int:
@@ -96,12 +93,19 @@ class GradientMethod(Clusterer):
         for network in self.children():
             network.compile()
 
-    def before_epoch(self, loader: Loader, epoch: int) -> None:
+    def before_epoch(self, loader: Loader, moment: Moment) -> None:
         """Renew targets that span the whole data set; most methods have none."""
 
     @abstractmethod
     def updates(self, batch: Batch) -> Iterator[Update]:
         """The losses to step on for one large batch, one after the other."""
+
+    def embed(self, images: Tensor) -> Tensor:
+        """The deep feature D of the encoder; methods whose features are others say so."""
+        encoder = self.encoder
+        assert isinstance(encoder, Encoder)
+        feature: Tensor = encoder(images).feature
+        return feature
 
     def predict(self, images: Tensor) -> Tensor:
         """Probability of each cluster, (B, K)."""

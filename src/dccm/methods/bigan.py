@@ -60,13 +60,10 @@ class BiGANMethod(GradientMethod):
         self.readout = KMeansReadout(n_clusters)
         rate, betas = self.config.learning_rate, (self.config.momentum, 0.999)
         both = [*self.encoder.parameters(), *self.generator.parameters()]
-        self._discriminator_optimizer = torch.optim.Adam(self.discriminator.parameters(), lr=rate, betas=betas)
-        self._generator_optimizer = torch.optim.Adam(both, lr=rate, betas=betas)
-
-    @property
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """One for the discriminator, one for generator and encoder, which are on the same side."""
-        return {"discriminator": self._discriminator_optimizer, "generator": self._generator_optimizer}
+        self.optimizers = {
+            "discriminator": torch.optim.Adam(self.discriminator.parameters(), lr=rate, betas=betas),
+            "generator": torch.optim.Adam(both, lr=rate, betas=betas),
+        }
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """For each mini-batch, the discriminator's loss, then that of generator and encoder."""
@@ -76,12 +73,12 @@ class BiGANMethod(GradientMethod):
             inferred = self.discriminator(images, code.detach())
             generated = self.discriminator(painted.detach(), noise)
             loss = discriminator_loss(inferred, generated)
-            yield Update(loss, self._discriminator_optimizer, len(images), {"discriminator": loss})
+            yield Update(loss, self.optimizers["discriminator"], len(images), {"discriminator": loss})
             inferred, generated = self.discriminator(images, code), self.discriminator(painted, noise)
             # The paper's inverse objective: its gradient does not vanish when the discriminator wins.
             loss = discriminator_loss(generated, inferred)
             # The same images: they count once.
-            yield Update(loss, self._generator_optimizer, 0, {"generator": loss})
+            yield Update(loss, self.optimizers["generator"], 0, {"generator": loss})
 
     def paint(self, code: Tensor) -> Tensor:
         """Images in [0, 1] from codes, (B, code_size)."""

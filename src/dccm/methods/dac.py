@@ -32,9 +32,9 @@ _CLOSEST = 1e-6
 class DACConfig:
     """Settings of DAC; the thresholds are the paper's, other values ours where it is silent."""
 
-    lambda_step: float = 0.0005
-    """Growth of λ with each large batch: the thresholds meet after 0.45 / lambda_step of them, then all pairs count.
-    The paper takes a gradient step, which is as constant, once an epoch; its length it does not say."""
+    meeting: float = 0.55
+    """Share of the run over which λ grows until the thresholds meet; from then on all pairs count.
+    The paper's λ grows as evenly, by a gradient step each epoch, whose length it does not say."""
     logit_norm: LogitNorm = "batch"
     """Norm on the outputs of the last linear layer: none, batch norm, or batch norm with one scale for all clusters."""
     mini_batch: int = 32
@@ -45,10 +45,7 @@ class DACConfig:
     """Step size of RMSprop."""
 
     def __post_init__(self) -> None:
-        require(
-            0 < self.lambda_step <= LAST,
-            f"lambda_step must lie in (0, {LAST}], got {self.lambda_step:g}. With 0.0005, λ grows over 900 batches.",
-        )
+        require(0 < self.meeting <= 1, f"meeting must lie in (0, 1], got {self.meeting:g}. Try 0.55.")
         require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. Try 32.")
         require(self.uses >= 1, f"uses must be at least 1, got {self.uses}. Give 1 or more.")
         require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.001.")
@@ -67,12 +64,12 @@ class Pairs(NamedTuple):
         return Pairs(*(matrix[index][:, index] for matrix in self))
 
 
-def thresholds(growth: Tensor) -> tuple[Tensor, Tensor]:
+def thresholds(growth: float) -> tuple[float, float]:
     """Upper threshold u(λ) and lower threshold l(λ)."""
     return 0.95 - growth, 0.455 + 0.1 * growth
 
 
-def choose_pairs(similarity: Tensor, upper: Tensor, lower: Tensor) -> Pairs:
+def choose_pairs(similarity: Tensor, upper: float, lower: float) -> Pairs:
     """Say of each pair whether it is alike, different, or left out; no gradient flows through it.
 
     Args:
@@ -111,31 +108,19 @@ class DACMethod(GradientMethod):
         self.perturbation: PerturbationConfig
         self.config, self.perturbation = configs
         self.encoder = Encoder(shape, n_clusters, logit_norm=self.config.logit_norm)
-        self.growth: Tensor
-        self.register_buffer("growth", torch.zeros(()))  # λ
-        self._optimizer = torch.optim.RMSprop(self.parameters(), lr=self.config.learning_rate)
-
-    @property
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """One optimizer."""
-        return {"all": self._optimizer}
+        self.optimizers = {"all": torch.optim.RMSprop(self.parameters(), lr=self.config.learning_rate)}
 
     def updates(self, batch: Batch) -> Iterator[Update]:
-        """Choose pairs of the large batch, learn from perturbed mini-batches of it, then let λ grow."""
-        pairs, watched = self._choose(batch.images)
+        """Choose pairs of the large batch, then learn from perturbed mini-batches of it."""
+        growth = LAST * min(1.0, batch.done / self.config.meeting)  # λ
+        pairs, watched = self._choose(batch.images, growth)
         minis = equal_parts(len(batch.images), self.config.mini_batch)
         for _ in range(self.config.uses):
             perturbed = perturb(batch.images, self.perturbation, batch.generator)
             order = torch.randperm(len(batch.images), generator=batch.generator, device=batch.images.device)
             for index in order.tensor_split(minis):
                 loss = pair_loss(self.predict(perturbed[index]), pairs.among(index))
-                yield Update(loss, self._optimizer, len(index), watched=watched)
-        self.growth = (self.growth + self.config.lambda_step).clamp_max(LAST)
-
-    def embed(self, images: Tensor) -> Tensor:
-        """The feature before the last layer."""
-        feature: Tensor = self.encoder(images).feature
-        return feature
+                yield Update(loss, self.optimizers["all"], len(index), watched=watched)
 
     def predict(self, images: Tensor) -> Tensor:
         """The label feature, scaled to sum to 1 instead of unit length."""
@@ -143,12 +128,12 @@ class DACMethod(GradientMethod):
         return prediction
 
     @torch.no_grad()
-    def _choose(self, images: Tensor) -> tuple[Pairs, Watched]:
+    def _choose(self, images: Tensor, growth: float) -> tuple[Pairs, Watched]:
         """Pairs of a large batch by its clean images, and the state of the clusters."""
         # In pieces of bounded size: a whole batch of large images would take gigabytes.
         pieces = equal_parts(len(images), images_at_once(*images.shape[2:], statistics=True))
         prediction = torch.cat([self.predict(piece) for piece in images.tensor_split(pieces)])
-        pairs = choose_pairs(similarity(prediction), *thresholds(self.growth))
+        pairs = choose_pairs(similarity(prediction), *thresholds(growth))
         sizes = torch.bincount(prediction.argmax(dim=1), minlength=prediction.shape[1])
         links = pairs.alike.sum(dim=1) - 1  # An image is alike to itself.
         return pairs, Watched(sizes, (links > 0).sum(), links.mean() / max(1, len(images) - 1))

@@ -56,19 +56,14 @@ class DAEMethod(GradientMethod):
         self.map_decoder = MapDecoder(self.encoder.map_channels, shape)
         self.decoder = Decoder(map_shape(self.encoder, shape), self.encoder.feature_size)
         self.readout = KMeansReadout(n_clusters)
-        self._optimizer = torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)
-
-    @property
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """One optimizer; no gradient passes from one level to the other."""
-        return {"all": self._optimizer}
+        self.optimizers = {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)}
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """For each mini-batch, the losses of both levels."""
         for images in batch.images.tensor_split(equal_parts(len(batch.images), self.config.mini_batch)):
             shallow = self._denoise_images(images, batch.generator)
             deep = self._denoise_maps(images, batch.generator)
-            yield Update(shallow + deep, self._optimizer, len(images), {"shallow": shallow, "deep": deep})
+            yield Update(shallow + deep, self.optimizers["all"], len(images), {"shallow": shallow, "deep": deep})
 
     def _denoise_images(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """Cross-entropy of whole images, given those with gaps (the paper's loss for inputs in [0, 1])."""

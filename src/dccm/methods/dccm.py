@@ -154,12 +154,10 @@ class DCCMMethod(GradientMethod):
         self.register_buffer("told", torch.zeros(self.config.starts))
         self.register_buffer("answering", torch.zeros((), dtype=torch.long))
         kind = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}[self.config.optimizer]
-        self._optimizers = [kind(start.parameters(), lr=self.config.learning_rate) for start in self.starts]
-
-    @property
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """One optimizer for encoder and critic of each start."""
-        return {f"start{number}": optimizer for number, optimizer in enumerate(self._optimizers)}
+        self.optimizers = {
+            f"start{number}": kind(start.parameters(), lr=self.config.learning_rate)
+            for number, start in enumerate(self.starts)
+        }
 
     @property
     def encoder(self) -> Encoder:
@@ -181,8 +179,9 @@ class DCCMMethod(GradientMethod):
             start = self.starts[number]
             assert isinstance(start, Start)
             targets, watched = self._mine(start.encoder, batch.images, number)
+            optimizer = self.optimizers[f"start{number}"]
             for loss, terms, images in self._losses(start, batch, targets):
-                yield Update(loss, self._optimizers[number], images, terms, watched if number == running[0] else None)
+                yield Update(loss, optimizer, images, terms, watched if number == running[0] else None)
         self._choose(running)
 
     def _losses(self, start: Start, batch: Batch, targets: Targets) -> Iterator[tuple[Tensor, dict[str, Tensor], int]]:
@@ -207,11 +206,6 @@ class DCCMMethod(GradientMethod):
         dropped[running] = False
         self.told.masked_fill_(dropped, -1)
         self.answering.copy_(self.told.argmax())
-
-    def embed(self, images: Tensor) -> Tensor:
-        """The deep feature D."""
-        feature: Tensor = self.encoder(images).feature
-        return feature
 
     def predict(self, images: Tensor) -> Tensor:
         """The prediction feature z."""

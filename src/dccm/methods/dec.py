@@ -21,7 +21,7 @@ from dccm.methods.base import GradientMethod, features_of
 from dccm.methods.per_image import PerImage
 from dccm.networks.decoder import Decoder
 from dccm.networks.encoder import Encoder, ImageShape
-from dccm.training import Update
+from dccm.training import Moment, Update
 
 WIDTHS = (500, 500, 2000, 10)
 """Layers of the paper's network, the same for all its data sets; the last is the feature."""
@@ -35,8 +35,8 @@ class DECConfig:
 
     network: Literal["dense", "conv"] = "dense"
     """The paper's fully connected d-500-500-2000-10, or the encoder that other methods have."""
-    pretraining_epochs: int = 60
-    """Epochs in which the auto-encoder learns; those after them cluster. Leave a third of the run to these."""
+    pretraining: float = 2 / 3
+    """Share of the run in which the auto-encoder learns; after it, clusters are."""
     corruption: float = 0.2
     """Share of pixels set to zero while the auto-encoder learns; the paper's dropout."""
     mini_batch: int = 256
@@ -47,8 +47,8 @@ class DECConfig:
     """Step size of Adam for encoder and centres, when clusters are learnt."""
 
     def __post_init__(self) -> None:
-        epochs, mini = self.pretraining_epochs, self.mini_batch
-        require(epochs >= 0, f"pretraining_epochs must not be negative, got {epochs}. 0 leaves the auto-encoder out.")
+        share, mini = self.pretraining, self.mini_batch
+        require(0 <= share <= 1, f"pretraining must lie in [0, 1], got {share:g}. 0 leaves the auto-encoder out.")
         require(mini >= 2, f"mini_batch must be at least 2, got {mini}. The paper's is 256.")
         for name in ("learning_rate", "clustering_rate"):
             value = getattr(self, name)
@@ -107,8 +107,11 @@ class DECMethod(GradientMethod):
         self.scale: Tensor
         self.register_buffer("scale", torch.ones(()))  # Of the pixels.
         autoencoder = [*self.encoder.parameters(), *self.decoder.parameters()]
-        self._autoencoding = torch.optim.Adam(autoencoder, lr=self.config.learning_rate)
-        self._clustering = torch.optim.Adam([*self.encoder.parameters(), self.centres], lr=self.config.clustering_rate)
+        clustering = [*self.encoder.parameters(), self.centres]
+        self.optimizers = {
+            "autoencoder": torch.optim.Adam(autoencoder, lr=self.config.learning_rate),
+            "clustering": torch.optim.Adam(clustering, lr=self.config.clustering_rate),
+        }
 
     def _networks(self, shape: ImageShape, n_clusters: int) -> tuple[nn.Module, nn.Module, int]:
         """Encoder, decoder and the length of the feature between them."""
@@ -119,16 +122,11 @@ class DECMethod(GradientMethod):
         down = nn.Sequential(nn.Flatten(), dense(pixels, *WIDTHS))
         return down, nn.Sequential(dense(*WIDTHS[::-1], pixels), nn.Unflatten(1, shape)), WIDTHS[-1]
 
-    @property
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """One optimizer for each stage."""
-        return {"autoencoder": self._autoencoding, "clustering": self._clustering}
-
-    def before_epoch(self, loader: Loader, epoch: int) -> None:
+    def before_epoch(self, loader: Loader, moment: Moment) -> None:
         """Once the auto-encoder has learnt: place the centres, then renew the targets of all images."""
-        if epoch == 0:
+        if moment.epoch == 0:
             self.scale = unit_scale(loader)
-        if epoch < self.config.pretraining_epochs:
+        if moment.done < self.config.pretraining:
             return
         features = features_of(self, loader)
         if not len(self.targets.rows):
@@ -146,9 +144,11 @@ class DECMethod(GradientMethod):
             images = batch.images[index]
             if targets is None:
                 decoded = self.decoder(self.embed(corrupt(images, self.config.corruption, batch.generator)))
-                yield Update(F.mse_loss(decoded, self.scale * images), self._autoencoding, len(index))
+                loss = F.mse_loss(decoded, self.scale * images)
+                yield Update(loss, self.optimizers["autoencoder"], len(index))
             else:
-                yield Update(clustering_loss(self.predict(images), targets[index]), self._clustering, len(index))
+                loss = clustering_loss(self.predict(images), targets[index])
+                yield Update(loss, self.optimizers["clustering"], len(index))
 
     def embed(self, images: Tensor) -> Tensor:
         """The encoder's feature z."""

@@ -94,12 +94,7 @@ class DeCNNMethod(GradientMethod):
         self.first = DeconvolutionLayer(shape.channels, self.config.first_maps, self.config.filter_side)
         self.second = DeconvolutionLayer(self.config.first_maps, self.config.second_maps, self.config.filter_side)
         self.readout = KMeansReadout(n_clusters)
-        self._optimizer = torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)
-
-    @property
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """One optimizer for all filters."""
-        return {"all": self._optimizer}
+        self.optimizers = {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)}
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """For each mini-batch, infer the maps, then let the filters learn with the maps held fixed."""
@@ -107,7 +102,7 @@ class DeCNNMethod(GradientMethod):
             (below, maps), (middle, deep) = self.infer(images)
             first = objective(self.first(maps), below, maps, self.config.sparsity)
             second = objective(self.second(deep), middle, deep, self.config.sparsity)
-            yield Update(first + second, self._optimizer, len(images), {"first": first, "second": second})
+            yield Update(first + second, self.optimizers["all"], len(images), {"first": first, "second": second})
 
     @torch.no_grad()
     def infer(self, images: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:

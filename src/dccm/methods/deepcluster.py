@@ -22,7 +22,7 @@ from dccm.evaluation.readout import KMeansReadout
 from dccm.methods.base import GradientMethod, calibrate, features_of
 from dccm.methods.per_image import PerImage
 from dccm.networks.encoder import Encoder, ImageShape
-from dccm.training import Update
+from dccm.training import Moment, Update
 
 _SCORES = 2**22
 """Scores of points and centres in memory at once."""
@@ -82,24 +82,20 @@ class DeepClusterMethod(GradientMethod):
         self.encoder = Encoder(shape, self.pseudo_classes)
         self.pseudo_labels = PerImage(dtype=torch.int64)
         self.readout = KMeansReadout(n_clusters)
-        self._optimizer = torch.optim.SGD(
+        sgd = torch.optim.SGD(
             self.parameters(),
             lr=self.config.learning_rate,
             momentum=self.config.momentum,
             weight_decay=self.config.weight_decay,
         )
+        self.optimizers = {"all": sgd}
 
-    @property
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """One optimizer for the encoder."""
-        return {"all": self._optimizer}
-
-    def before_epoch(self, loader: Loader, epoch: int) -> None:
+    def before_epoch(self, loader: Loader, moment: Moment) -> None:
         """Cluster the features, and begin with a new classifier: numbers of clusters mean nothing from one to the next.
 
         All of it follows from the weights, the seed and the epoch, so that a run resumed here does the same again.
         """
-        generator = _generator(loader.seed, epoch)
+        generator = _generator(loader.seed, moment.epoch)
         calibrate(self, loader)
         points = whitened(torch.from_numpy(features_of(self, loader)), self.config.components)
         classes = min(self.pseudo_classes, len(points))
@@ -115,12 +111,7 @@ class DeepClusterMethod(GradientMethod):
         for part in drawn.tensor_split(equal_parts(len(drawn), self.config.mini_batch)):
             images = perturb(batch.images[part], self.perturbation, batch.generator)
             loss = F.cross_entropy(self.encoder(images).logits, labels[part])
-            yield Update(loss, self._optimizer, len(part))
-
-    def embed(self, images: Tensor) -> Tensor:
-        """The deep feature D."""
-        feature: Tensor = self.encoder(images).feature
-        return feature
+            yield Update(loss, self.optimizers["all"], len(part))
 
     def finish(self, loader: Loader) -> None:
         """Fit the readout; pseudo-labels are of no more use."""
@@ -133,7 +124,7 @@ class DeepClusterMethod(GradientMethod):
         bound = 1 / math.sqrt(self.encoder.feature_size)
         for parameter in self.encoder.output.parameters():
             parameter.copy_(torch.empty(parameter.shape).uniform_(-bound, bound, generator=generator))
-            self._optimizer.state.pop(parameter, None)
+            self.optimizers["all"].state.pop(parameter, None)
 
 
 def whitened(features: Tensor, components: int) -> Tensor:

@@ -65,22 +65,12 @@ class DIMMethod(GradientMethod):
         self.encoder = Encoder(shape, n_clusters)  # Its last layer stays unused: the features are what is learnt.
         self.critic = Critic(self.encoder.map_channels, self.encoder.feature_size)
         self.readout = KMeansReadout(n_clusters)
-        self._optimizer = torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)
-
-    @property
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """One optimizer for encoder and critic."""
-        return {"all": self._optimizer}
+        self.optimizers = {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)}
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Raise the mutual information in mini-batches."""
         for images in batch.images.tensor_split(equal_parts(len(batch.images), self.config.mini_batch)):
-            yield Update(self._loss(images, batch.generator), self._optimizer, len(images))
-
-    def embed(self, images: Tensor) -> Tensor:
-        """The deep feature D."""
-        feature: Tensor = self.encoder(images).feature
-        return feature
+            yield Update(self._loss(images, batch.generator), self.optimizers["all"], len(images))
 
     def _loss(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """Negative local mutual information: own maps are joint, other images' maps marginal."""

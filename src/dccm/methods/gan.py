@@ -59,23 +59,20 @@ class GANMethod(GradientMethod):
         self.discriminator = Discriminator(shape)
         self.readout = KMeansReadout(n_clusters)
         rate, betas = self.config.learning_rate, (self.config.momentum, 0.999)
-        self._discriminator_optimizer = torch.optim.Adam(self.discriminator.parameters(), lr=rate, betas=betas)
-        self._generator_optimizer = torch.optim.Adam(self.generator.parameters(), lr=rate, betas=betas)
-
-    @property
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """One for each side."""
-        return {"discriminator": self._discriminator_optimizer, "generator": self._generator_optimizer}
+        self.optimizers = {
+            "discriminator": torch.optim.Adam(self.discriminator.parameters(), lr=rate, betas=betas),
+            "generator": torch.optim.Adam(self.generator.parameters(), lr=rate, betas=betas),
+        }
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """For each mini-batch, the discriminator's loss, then the generator's."""
         for images in batch.images.tensor_split(equal_parts(len(batch.images), self.config.mini_batch)):
             painted = self.paint(uniform_noise(len(images), self.config.noise_size, batch.generator))
             loss = discriminator_loss(self.discriminator(images).score, self.discriminator(painted.detach()).score)
-            yield Update(loss, self._discriminator_optimizer, len(images), {"discriminator": loss})
+            yield Update(loss, self.optimizers["discriminator"], len(images), {"discriminator": loss})
             loss = generator_loss(self.discriminator(painted).score)
             # The same images: they count once.
-            yield Update(loss, self._generator_optimizer, 0, {"generator": loss})
+            yield Update(loss, self.optimizers["generator"], 0, {"generator": loss})
 
     def paint(self, noise: Tensor) -> Tensor:
         """Images in [0, 1] from noise, (B, noise_size)."""

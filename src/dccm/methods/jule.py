@@ -28,7 +28,7 @@ from dccm.evaluation.readout import KMeansReadout
 from dccm.methods.base import GradientMethod, calibrate, features_of
 from dccm.methods.per_image import PerImage
 from dccm.networks.encoder import Encoder, ImageShape
-from dccm.training import Update
+from dccm.training import Moment, Update
 
 _GROUP = 4
 """Images of one cluster that enter a mini-batch together: a random one would hold few pairs of small clusters."""
@@ -50,8 +50,8 @@ class JULEConfig:
     """Weight of how far the closest cluster stands out from its rivals (λ)."""
     merge_share: float = 0.9
     """Share of the clusters that is merged away in a period (η)."""
-    period_epochs: int = 4
-    """Epochs in which features learn between merges."""
+    periods: int = 6
+    """Equal parts of the run that begin with merges; in between, features learn."""
     positive_weight: float = 2.0
     """Weight of the distance inside a cluster (γ)."""
     margin: float = 0.2
@@ -62,7 +62,7 @@ class JULEConfig:
     """Step size of Adam."""
 
     def __post_init__(self) -> None:
-        for name, least in (("neighbours", 1), ("rivals", 1), ("period_epochs", 1), ("mini_batch", 2)):
+        for name, least in (("neighbours", 1), ("rivals", 1), ("periods", 1), ("mini_batch", 2)):
             value = getattr(self, name)
             require(value >= least, f"{name} must be at least {least}, got {value}. Leave it out for the default.")
         for name in ("width", "positive_weight", "learning_rate"):
@@ -121,17 +121,16 @@ class JULEMethod(GradientMethod):
         self.encoder = Encoder(shape, n_clusters)
         self.readout = KMeansReadout(n_clusters)  # Holds the clusters' means: no k-means is run.
         self.labels = PerImage(dtype=torch.int64)  # Clusters of all images, once they are known.
-        self._optimizer = torch.optim.Adam(self.encoder.parameters(), lr=self.config.learning_rate)
+        self.begun: Tensor
+        self.register_buffer("begun", torch.zeros((), dtype=torch.long))  # Periods.
+        self.optimizers = {"all": torch.optim.Adam(self.encoder.parameters(), lr=self.config.learning_rate)}
 
-    @property
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """One optimizer."""
-        return {"all": self._optimizer}
-
-    def before_epoch(self, loader: Loader, epoch: int) -> None:
+    def before_epoch(self, loader: Loader, moment: Moment) -> None:
         """At the start of a period: merge a share of the clusters; at the very first, clusters of small images."""
-        if epoch % self.config.period_epochs:
+        period = int(round(moment.done * self.config.periods, 6))
+        if period < self.begun:  # Also when a run goes on from the border of an epoch.
             return
+        self.begun.fill_(period + 1)
         if not len(self.labels.rows):
             labels = self._merge(thumbnails(loader), None)
         elif int(self.labels.rows.max()) + 1 > self.n_clusters:
@@ -152,7 +151,7 @@ class JULEMethod(GradientMethod):
                 margin=self.config.margin,
                 negatives=self.config.rivals,
             )
-            yield Update(loss, self._optimizer, len(index))
+            yield Update(loss, self.optimizers["all"], len(index))
 
     def embed(self, images: Tensor) -> Tensor:
         """Features of unit length."""

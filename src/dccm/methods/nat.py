@@ -21,7 +21,7 @@ from dccm.evaluation.readout import KMeansReadout
 from dccm.methods.base import GradientMethod
 from dccm.methods.per_image import PerImage
 from dccm.networks.encoder import Encoder, ImageShape
-from dccm.training import Update
+from dccm.training import Moment, Update
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,18 +62,12 @@ class NATMethod(GradientMethod):
         self.targets = PerImage(self.config.target_size)
         self.assignment = PerImage(dtype=torch.int64)
         self.readout = KMeansReadout(n_clusters)
-        self._optimizer = torch.optim.SGD(
-            self.parameters(), lr=self.config.learning_rate, momentum=self.config.momentum
-        )
+        sgd = torch.optim.SGD(self.parameters(), lr=self.config.learning_rate, momentum=self.config.momentum)
+        self.optimizers = {"all": sgd}
 
-    @property
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """One optimizer for the encoder."""
-        return {"all": self._optimizer}
-
-    def before_epoch(self, loader: Loader, epoch: int) -> None:
+    def before_epoch(self, loader: Loader, moment: Moment) -> None:
         """At the very start, draw the targets; they come in random order, so image n takes target n."""
-        if epoch == 0:
+        if moment.epoch == 0:
             self.targets.fill(noise_targets(len(loader), self.config.target_size, loader.seed))
             self.assignment.fill(torch.arange(len(loader)))
 
@@ -85,12 +79,7 @@ class NATMethod(GradientMethod):
             images = perturb(batch.images[part], self.perturbation, batch.generator)
             features = F.normalize(self.encoder(images).logits)
             targets = self._swap(features, index[part])
-            yield Update(matching_loss(features, targets), self._optimizer, len(part))
-
-    def embed(self, images: Tensor) -> Tensor:
-        """The deep feature D."""
-        feature: Tensor = self.encoder(images).feature
-        return feature
+            yield Update(matching_loss(features, targets), self.optimizers["all"], len(part))
 
     def finish(self, loader: Loader) -> None:
         """Fit the readout; targets are of no more use."""

@@ -61,28 +61,19 @@ class RotNetMethod(GradientMethod):
         [self.config] = configs
         self.encoder = Encoder(shape, TURNS)
         self.readout = KMeansReadout(n_clusters)
-        self._optimizer = torch.optim.SGD(
+        sgd = torch.optim.SGD(
             self.parameters(),
             lr=self.config.learning_rate,
             momentum=self.config.momentum,
             weight_decay=self.config.weight_decay,
         )
-
-    @property
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """One optimizer for the encoder."""
-        return {"all": self._optimizer}
+        self.optimizers = {"all": sgd}
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Learn the turns of mini-batches."""
         for images in batch.images.tensor_split(equal_parts(len(batch.images), self.config.mini_batch)):
             views, turns = turned(images)
-            yield Update(F.cross_entropy(self.encoder(views).logits, turns), self._optimizer, len(images))
-
-    def embed(self, images: Tensor) -> Tensor:
-        """The deep feature D."""
-        feature: Tensor = self.encoder(images).feature
-        return feature
+            yield Update(F.cross_entropy(self.encoder(views).logits, turns), self.optimizers["all"], len(images))
 
 
 def turned(images: Tensor) -> tuple[Tensor, Tensor]:

@@ -55,12 +55,7 @@ class VAEMethod(GradientMethod):
         self.encoder = Encoder(shape, 2 * self.config.code_size)
         self.decoder = Decoder(shape, self.config.code_size)
         self.readout = KMeansReadout(n_clusters)
-        self._optimizer = torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)
-
-    @property
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """One optimizer for encoder and decoder."""
-        return {"all": self._optimizer}
+        self.optimizers = {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)}
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """For each mini-batch, the negative lower bound (Eq. (10))."""
@@ -70,7 +65,7 @@ class VAEMethod(GradientMethod):
             reconstruction = negative_log_likelihood(self.decoder(code), images)
             divergence = divergence_from_prior(mean, log_variance)
             terms = {"reconstruction": reconstruction, "divergence": divergence}
-            yield Update(reconstruction + divergence, self._optimizer, len(images), terms)
+            yield Update(reconstruction + divergence, self.optimizers["all"], len(images), terms)
 
     def posterior(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log-variance of each image's codes, (B, code_size) both (Eq. (9))."""
