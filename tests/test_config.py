@@ -1,4 +1,5 @@
 import tomllib
+from importlib import resources
 from typing import Any
 
 import pytest
@@ -10,20 +11,21 @@ from dccm.methods import METHODS
 from dccm.methods.dccm import DCCMConfig
 from dccm.model import make_config
 
-PAPER_SETS = ("cifar10", "cifar100", "stl10", "imagenet10", "imagenet_dog15", "tiny_imagenet")
 ALL_TABLES = [(m, p, t) for m in METHODS for p, tables in read_presets(m).items() for t in tables]
 
 
 @pytest.mark.parametrize(("method", "preset", "table"), ALL_TABLES)
 def test_every_preset_parses_for_every_data_set(method: str, preset: str, table: str) -> None:
     config = make_config(method, preset, table)
-    assert table == "" or table in DATASETS
-    assert config.data.n_clusters >= 2
+    assert config.data.n_clusters == (int(DATASETS[table].clusters.split("/")[0]) if table else 10)
 
 
-@pytest.mark.parametrize("preset", ["paper", "released"])
-def test_paper_and_released_know_the_six_data_sets(preset: str) -> None:
-    assert set(read_presets("dccm")[preset]) >= set(PAPER_SETS)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_preset_knows_all_data_sets_and_has_tables_for_no_others(method: str) -> None:
+    assert all(set(tables) == {"", *DATASETS} for tables in read_presets(method).values())
+    text = resources.files("dccm.presets").joinpath(f"{method}.toml").read_text(encoding="utf-8")
+    presets = tomllib.loads(text).values()
+    assert {name for preset in presets for name, table in preset.items() if isinstance(table, dict)} <= set(DATASETS)
 
 
 def test_the_papers_numbers_are_the_defaults() -> None:

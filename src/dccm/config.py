@@ -134,18 +134,25 @@ def _wording(option: Any) -> str:
 
 
 def read_presets(method: str) -> dict[str, dict[str, Settings]]:
-    """Preset name -> data set name ('' for any other images) -> settings of `presets/<method>.toml`."""
-    text = resources.files("dccm.presets").joinpath(f"{method}.toml").read_text(encoding="utf-8")
+    """Preset name -> data set name ('' for any other images) -> settings of `presets/<method>.toml`.
+
+    The tables of `presets/datasets.toml` stand for all methods and presets.
+    """
+    datasets = _read_toml("datasets")
     presets: dict[str, dict[str, Settings]] = {}
-    for preset, table in tomllib.loads(text).items():
+    for preset, table in _read_toml(method).items():
         shared = {key: value for key, value in table.items() if not isinstance(value, dict)}
-        own = {key: shared | value for key, value in table.items() if isinstance(value, dict)}
+        own = {name: shared | facts | table.get(name, {}) for name, facts in datasets.items()}
         presets[preset] = {"": shared} | own
     return presets
 
 
+def _read_toml(name: str) -> dict[str, dict[str, Any]]:
+    return tomllib.loads(resources.files("dccm.presets").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+
+
 def preset_settings(method: str, preset: str, dataset: str = "") -> Settings:
-    """The settings of a preset for a data set; a data set without a table of its own gets the preset's shared part."""
+    """The settings of a preset for a data set, or for any other images."""
     presets = read_presets(method)
     tables = presets[choose(preset, presets, "preset", "dccm presets")]
     return dict(tables.get(dataset, tables[""]))
