@@ -40,7 +40,7 @@ def test_images_are_found_back_better_than_by_the_mean_image() -> None:
 
 def test_loss_is_the_cross_entropy_of_the_pixels() -> None:
     model, method = untrained(ImageShape(1, 8, 8))
-    last = method.decoder.layers.get_submodule("double2")
+    last = method.decoder.get_submodule("layers.double2")
     assert isinstance(last, nn.ConvTranspose2d)
     assert last.bias is not None
     last.weight.data.zero_()
@@ -59,10 +59,17 @@ def test_features_have_length_one_and_no_image_without_a_code_breaks_them() -> N
     torch.testing.assert_close(
         feature * method.encoder(images).feature.norm(dim=1, keepdim=True), method.encoder(images).feature
     )
-    norm = method.encoder.hidden.get_submodule("norm")
+    norm = method.encoder.get_submodule("hidden.norm")
     assert isinstance(norm, nn.BatchNorm1d)
     norm.weight.data.zero_()
     assert not method.embed(images).any()
+
+
+def test_dense_codes_are_taken_as_they_are() -> None:
+    _, method = untrained(ImageShape(1, 8, 8), network="dense")
+    images = torch.rand(6, 1, 8, 8, generator=seeded())
+    assert method.reconstruct(images).shape == images.shape
+    torch.testing.assert_close(method.embed(images), method.encoder(images))
 
 
 @pytest.mark.parametrize("shape", [ImageShape(3, 9, 14), ImageShape(2, 50, 64)])

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,19 @@ def test_start_that_tells_most_stays_and_answers() -> None:
         method.told[1] = 0
     updates_of(trained, done=0.9)
     assert method.answering.item() == 1
+
+
+def test_a_finished_model_holds_the_start_that_answers_and_no_other(tmp_path: Path) -> None:
+    trained, images = model(starts=3), bars(30, side=8).images
+    assert isinstance(trained.method, DCCMMethod)
+    trained.method.answering.fill_(2)
+    kept = trained.method.encoder
+    trained.learner.finish(trained.loader(images))
+    assert trained.method.encoder is kept
+    trained.save(tmp_path)
+    loaded = Model.load(tmp_path, "cpu")
+    assert not [name for name in loaded.method.state_dict() if name.startswith(("starts.1", "starts.2"))]
+    assert np.array_equal(loaded.predict_proba(images), trained.predict_proba(images))
 
 
 def test_starts_begin_with_different_weights() -> None:

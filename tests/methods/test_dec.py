@@ -15,7 +15,6 @@ from dccm.methods.dec import (
     DECMethod,
     clustering_loss,
     corrupt,
-    dense,
     soft_assignment,
     target_distribution,
     unit_scale,
@@ -95,11 +94,6 @@ def test_pixels_are_brought_to_a_mean_square_of_one() -> None:
     pixels = torch.cat(list(loader.ordered()))
     assert float((unit_scale(loader) * pixels).square().mean()) == pytest.approx(1, rel=1e-4)
     assert bool(unit_scale(model().loader(np.zeros((4, 8, 8, 1), np.uint8))).isfinite())
-
-
-def test_dense_layers_are_the_papers() -> None:
-    shapes = [tuple(p.shape) for p in dense(784, 500, 500, 2000, 10).parameters() if p.ndim == 2]
-    assert shapes == [(500, 784), (500, 500), (2000, 500), (10, 2000)]
 
 
 @pytest.mark.parametrize("network", ["dense", "conv"])

@@ -11,14 +11,12 @@ import numpy as np
 import torch
 from scipy import sparse
 from scipy.sparse.csgraph import minimum_spanning_tree
-from torch import Tensor
 
 from dccm.data.loader import Loader
 from dccm.errors import require
 from dccm.evaluation.hierarchy import Clusters, Floats, Whole, connected, cut, join_clusters
-from dccm.evaluation.neighbours import LabelMemory, Scaling, nearest
-from dccm.methods.base import DirectMethod
-from dccm.networks.encoder import ImageShape
+from dccm.evaluation.neighbours import Scaling, nearest
+from dccm.methods.remembering import RememberingMethod
 from dccm.training import Report, Stage
 
 
@@ -42,7 +40,7 @@ class AgglomerativeConfig:
             require(value >= 1, f"{name} must be at least 1, got {value}. Give 1 or more.")
 
 
-class AgglomerativeMethod(DirectMethod):
+class AgglomerativeMethod(RememberingMethod):
     """Begin with single images, join what is nearest to each other, stop at K clusters."""
 
     year = 1978
@@ -50,12 +48,7 @@ class AgglomerativeMethod(DirectMethod):
     learns = "clusters of pixels"
     cost = "minutes"
     sections: ClassVar[list[type[Any]]] = [AgglomerativeConfig]
-
-    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
-        super().__init__(shape, n_clusters, configs)
-        self.config: AgglomerativeConfig
-        [self.config] = configs
-        self.memory = LabelMemory(shape, n_clusters, self.config.components, self.config.scaling)
+    config: AgglomerativeConfig
 
     def fit(self, loader: Loader, report: Report) -> None:
         """Join until K clusters are left."""
@@ -73,16 +66,6 @@ class AgglomerativeMethod(DirectMethod):
             Clusters(points.cpu().numpy(), groups, linkage), lambda share: report(Stage("joining", share))
         )
         self.memory.keep(torch.from_numpy(cut(merges, clusters)[groups]))
-
-    def embed(self, images: Tensor) -> Tensor:
-        """The pixels."""
-        rows: Tensor = self.memory.pixels(images)
-        return rows
-
-    def predict(self, images: Tensor) -> Tensor:
-        """The cluster of the nearest image."""
-        probability: Tensor = self.memory(images)
-        return probability
 
 
 def join_mutual(places: Whole, distances: Floats, clusters: int) -> Whole:

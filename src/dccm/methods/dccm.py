@@ -19,7 +19,7 @@ from dccm.correlations.pseudo_graph import GraphLoss
 from dccm.correlations.pseudo_label import LabelLoss
 from dccm.correlations.targets import Targets, mine
 from dccm.correlations.triplets import PairStrategy, draw_pairs, joined, own_pairs
-from dccm.data.loader import Batch, equal_parts, images_at_once
+from dccm.data.loader import Batch, Loader, equal_parts, images_at_once
 from dccm.data.perturb import PerturbationConfig, perturb
 from dccm.errors import require
 from dccm.methods.base import GradientMethod
@@ -206,6 +206,20 @@ class DCCMMethod(GradientMethod):
         dropped[running] = False
         self.told.masked_fill_(dropped, -1)
         self.answering.copy_(self.told.argmax())
+
+    def finish(self, loader: Loader) -> None:
+        """Statistics for batch norm; of several starts only the one that answers is of further use."""
+        super().finish(loader)
+        chosen = int(self.answering)
+        self.starts, self.told = nn.ModuleList([self.starts[chosen]]), self.told[chosen : chosen + 1]
+        self.answering.zero_()
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: object) -> None:
+        """Take a finished model, which has one start left, as well as a run under way."""
+        stored = state_dict.get(f"{prefix}told")
+        if stored is not None and len(stored) == 1:
+            self.starts, self.told = self.starts[:1], self.told[:1]
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def predict(self, images: Tensor) -> Tensor:
         """The prediction feature z."""

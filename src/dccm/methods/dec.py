@@ -4,11 +4,9 @@ An auto-encoder learns features; k-means puts centres among them. Then the decod
 features to centres learns a sharper version of itself, which moves features and centres together.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -19,12 +17,10 @@ from dccm.errors import require
 from dccm.evaluation.readout import Features, KMeansReadout
 from dccm.methods.base import GradientMethod, features_of
 from dccm.methods.per_image import PerImage
-from dccm.networks.decoder import Decoder
-from dccm.networks.encoder import Encoder, ImageShape
+from dccm.networks.autoencoder import Network, autoencoder, feature_of
+from dccm.networks.encoder import ImageShape
 from dccm.training import Moment, Update
 
-WIDTHS = (500, 500, 2000, 10)
-"""Layers of the paper's network, the same for all its data sets; the last is the feature."""
 STARTS = 20
 """Starts of k-means, of which the best one places the centres."""
 
@@ -33,7 +29,7 @@ STARTS = 20
 class DECConfig:
     """Settings of DEC; the defaults are the paper's, and choices of ours where it is silent."""
 
-    network: Literal["dense", "conv"] = "dense"
+    network: Network = "dense"
     """The paper's fully connected d-500-500-2000-10, or the encoder that other methods have."""
     pretraining: float = 2 / 3
     """Share of the run in which the auto-encoder learns; after it, clusters are."""
@@ -101,26 +97,17 @@ class DECMethod(GradientMethod):
         super().__init__(shape, n_clusters, configs)
         self.config: DECConfig
         [self.config] = configs
-        self.encoder, self.decoder, size = self._networks(shape, n_clusters)
+        self.encoder, self.decoder, size = autoencoder(self.config.network, shape, n_clusters)
         self.centres = nn.Parameter(torch.zeros(n_clusters, size))
         self.targets = PerImage(n_clusters)  # p of all images, once there are centres.
         self.scale: Tensor
         self.register_buffer("scale", torch.ones(()))  # Of the pixels.
-        autoencoder = [*self.encoder.parameters(), *self.decoder.parameters()]
+        both = [*self.encoder.parameters(), *self.decoder.parameters()]
         clustering = [*self.encoder.parameters(), self.centres]
         self.optimizers = {
-            "autoencoder": torch.optim.Adam(autoencoder, lr=self.config.learning_rate),
+            "autoencoder": torch.optim.Adam(both, lr=self.config.learning_rate),
             "clustering": torch.optim.Adam(clustering, lr=self.config.clustering_rate),
         }
-
-    def _networks(self, shape: ImageShape, n_clusters: int) -> tuple[nn.Module, nn.Module, int]:
-        """Encoder, decoder and the length of the feature between them."""
-        if self.config.network == "conv":
-            encoder = Encoder(shape, n_clusters)
-            return encoder, Decoder(shape, encoder.feature_size), encoder.feature_size
-        pixels = shape.channels * shape.height * shape.width
-        down = nn.Sequential(nn.Flatten(), dense(pixels, *WIDTHS))
-        return down, nn.Sequential(dense(*WIDTHS[::-1], pixels), nn.Unflatten(1, shape)), WIDTHS[-1]
 
     def before_epoch(self, loader: Loader, moment: Moment) -> None:
         """Once the auto-encoder has learnt: place the centres, then renew the targets of all images."""
@@ -152,9 +139,7 @@ class DECMethod(GradientMethod):
 
     def embed(self, images: Tensor) -> Tensor:
         """The encoder's feature z."""
-        encoded = self.encoder(self.scale * images)
-        feature: Tensor = encoded.feature if self.config.network == "conv" else encoded
-        return feature
+        return feature_of(self.encoder, self.scale * images)
 
     def predict(self, images: Tensor) -> Tensor:
         """The soft assignment q."""
@@ -173,16 +158,3 @@ class DECMethod(GradientMethod):
         found = KMeansReadout(len(self.centres), STARTS)
         found.fit(features, seed)
         self.centres.copy_(found.centres)
-
-
-def dense(*widths: int) -> nn.Sequential:
-    """Linear layers of these widths with ReLU between them."""
-    layers: OrderedDict[str, nn.Module] = OrderedDict()
-    for number, (width, wanted) in enumerate(pairwise(widths)):
-        if number:
-            layers[f"relu{number}"] = nn.ReLU()
-        linear = nn.Linear(width, wanted)
-        # Keeps the scale through ReLU; with PyTorch's start eight layers shrink their input to nearly nothing.
-        nn.init.kaiming_normal_(linear.weight, nonlinearity="relu")
-        layers[f"linear{number}"] = linear
-    return nn.Sequential(layers)

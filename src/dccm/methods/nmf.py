@@ -11,13 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from scipy import sparse
-from torch import Tensor
 
 from dccm.data.loader import Loader
 from dccm.errors import require
-from dccm.evaluation.neighbours import LabelMemory, Scaling, nearest
-from dccm.methods.base import DirectMethod
-from dccm.networks.encoder import ImageShape
+from dccm.evaluation.neighbours import Scaling, nearest
+from dccm.methods.remembering import RememberingMethod
 from dccm.training import Report, Stage
 
 Floats = npt.NDArray[np.float32]
@@ -53,7 +51,7 @@ class NMFConfig:
         )
 
 
-class NMFMethod(DirectMethod):
+class NMFMethod(RememberingMethod):
     """Find parts, and how much of each is in every image."""
 
     year = 2009
@@ -61,12 +59,7 @@ class NMFMethod(DirectMethod):
     learns = "non-negative parts of pixels"
     cost = "seconds to minutes"
     sections: ClassVar[list[type[Any]]] = [NMFConfig]
-
-    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
-        super().__init__(shape, n_clusters, configs)
-        self.config: NMFConfig
-        [self.config] = configs
-        self.memory = LabelMemory(shape, n_clusters, self.config.components, self.config.scaling)
+    config: NMFConfig
 
     def fit(self, loader: Loader, report: Report) -> None:
         """Link, factorise, divide."""
@@ -93,16 +86,6 @@ class NMFMethod(DirectMethod):
             parts, amounts = unit_parts(new_parts(rows, parts, amounts), amounts)
             amounts = new_amounts(rows, parts, amounts, links, self.config.graph_weight)
         return amounts
-
-    def embed(self, images: Tensor) -> Tensor:
-        """The pixels."""
-        rows: Tensor = self.memory.pixels(images)
-        return rows
-
-    def predict(self, images: Tensor) -> Tensor:
-        """The cluster of the nearest image."""
-        probability: Tensor = self.memory(images)
-        return probability
 
 
 class Reduced(NamedTuple):

@@ -12,13 +12,11 @@ import numpy.typing as npt
 import torch
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
-from torch import Tensor
 
 from dccm.data.loader import Loader
 from dccm.errors import require
-from dccm.evaluation.neighbours import LabelMemory, Scaling, nearest
-from dccm.methods.base import DirectMethod
-from dccm.networks.encoder import ImageShape
+from dccm.evaluation.neighbours import Scaling, nearest
+from dccm.methods.remembering import RememberingMethod
 from dccm.training import Report, Stage
 
 Doubles = npt.NDArray[np.float64]
@@ -50,7 +48,7 @@ class SpectralConfig:
         )
 
 
-class SpectralMethod(DirectMethod):
+class SpectralMethod(RememberingMethod):
     """Cut the graph of neighbouring images where its links are weakest."""
 
     year = 2004
@@ -58,12 +56,7 @@ class SpectralMethod(DirectMethod):
     learns = "clusters of pixels"
     cost = "seconds to minutes"
     sections: ClassVar[list[type[Any]]] = [SpectralConfig]
-
-    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
-        super().__init__(shape, n_clusters, configs)
-        self.config: SpectralConfig
-        [self.config] = configs
-        self.memory = LabelMemory(shape, n_clusters, self.config.components, self.config.scaling)
+    config: SpectralConfig
 
     def fit(self, loader: Loader, report: Report) -> None:
         """Link, find the eigenvectors, divide."""
@@ -80,16 +73,6 @@ class SpectralMethod(DirectMethod):
         assign = by_kmeans if self.config.assignment == "kmeans" else by_rotation
         self.memory.keep(torch.from_numpy(assign(unit_rows(vectors), loader.seed)))
         report(Stage("assignment", 1.0))
-
-    def embed(self, images: Tensor) -> Tensor:
-        """The pixels."""
-        rows: Tensor = self.memory.pixels(images)
-        return rows
-
-    def predict(self, images: Tensor) -> Tensor:
-        """The cluster of the nearest image."""
-        probability: Tensor = self.memory(images)
-        return probability
 
 
 def self_tuning_affinity(places: npt.NDArray[np.int64], distances: Doubles, scale_neighbour: int) -> sparse.csr_array:
