@@ -27,4 +27,4 @@ def test_images_come_back_in_their_shape(network: Network) -> None:
 def test_dense_layers_keep_the_scale_of_their_input() -> None:
     torch.manual_seed(0)
     deep = dense(*[300] * 9)
-    assert 0.3 < float(deep(torch.randn(50, 300, generator=seeded())).std()) < 3
+    assert 0.3 < deep(torch.randn(50, 300, generator=seeded())).std().item() < 3
