@@ -36,6 +36,7 @@ class Outcome(NamedTuple):
 
     labels: np.ndarray
     seconds: float
+    cpu_seconds: float
     peak_memory_mb: float
 
 
@@ -65,9 +66,9 @@ def by_sklearn(method: str, images: np.ndarray, clusters: int, seed: int) -> np.
 def measured(run: Callable[[np.ndarray], np.ndarray], path: Path, count: int) -> Outcome:
     """One run on the first images of a file, in a process of its own."""
     images = np.array(np.load(path, mmap_mode="r")[:count])
-    started = time.perf_counter()
+    started, cpu = time.perf_counter(), time.process_time()
     labels = run(images)
-    return Outcome(labels, time.perf_counter() - started, peak_memory() or float("nan"))
+    return Outcome(labels, time.perf_counter() - started, time.process_time() - cpu, peak_memory() or float("nan"))
 
 
 def alone(run: Callable[[np.ndarray], np.ndarray], path: Path, count: int) -> Outcome:

@@ -14,8 +14,7 @@ Adds to benchmarks/results/clustpy_dec.json.
 import argparse
 import json
 import tempfile
-import time
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -57,21 +56,18 @@ def by_clustpy(
     return np.asarray(system.fit_predict(rows))
 
 
-def define_stubs() -> None:
-    """Operators that torchvision describes when it is imported, and lacks beside the CPU build of torch."""
-    import torch
+@cache
+def define_stubs() -> Any:
+    """Operators that torchvision describes when it is imported, and lacks beside the CPU build of torch.
 
-    library = torch.library.Library("torchvision", "DEF")
+    What is returned holds them; the cache keeps it.
+    """
+    from torch.library import Library
+
+    operators = Library("torchvision", "DEF")
     for name in STUBS:
-        library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    globals()["_kept"] = library  # They vanish with it.
-
-
-def cpu_seconds(run: Any, images: np.ndarray) -> np.ndarray:
-    """Labels, and as the last value the CPU milliseconds that they took."""
-    started = time.process_time()
-    labels = run(images)
-    return np.append(labels, round(1000 * (time.process_time() - started)))
+        operators.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    return operators
 
 
 def main() -> None:
@@ -96,10 +92,9 @@ def main() -> None:
         for seed in arguments.seeds:
             for name, contestant in contestants.items():
                 work = partial(contestant, clusters=clusters, seed=seed, **length)
-                outcome = alone(partial(cpu_seconds, work), path, len(found.images))
-                *labels, milliseconds = outcome.labels
-                run = {"seed": seed, "seconds": outcome.seconds, "cpu seconds": milliseconds / 1000}
-                runs[name].append(run | scores(found.labels, np.array(labels)))
+                outcome = alone(work, path, len(found.images))
+                run = {"seed": seed, "seconds": outcome.seconds, "cpu seconds": outcome.cpu_seconds}
+                runs[name].append(run | scores(found.labels, outcome.labels))
                 print(name, json.dumps(runs[name][-1]), flush=True)
     means = {
         name: {key: float(np.mean([run[key] for run in each])) for key in ("acc", "nmi", "ari", "seconds")}
