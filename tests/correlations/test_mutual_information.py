@@ -129,6 +129,36 @@ def test_loss_and_gradient_in_pieces_are_those_of_the_whole() -> None:
     torch.testing.assert_close(torch.autograd.grad(0.1 * found, wanted), torch.autograd.grad(0.1 * expected, wanted))
 
 
+def test_pairs_that_are_there_twice_count_twice_but_are_scored_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    critic = Critic(5, 4)
+    positions, features = torch.randn(4, 3, 5, generator=seeded()), torch.randn(4, 4, generator=seeded(1))
+    twice = pairs([0, 1, 2, 3, 0, 2], [0, 1, 2, 3, 0, 1])
+    negative = pairs([0, 1, 0], [3, 3, 0], weight=[1.0, 0.0, 1.0])  # The last one is a positive pair too.
+    joint = critic(positions, features, twice.partner, twice.anchor)
+    marginal = critic(positions, features, negative.partner, negative.anchor)
+    expected = -jsd_mutual_information(joint, marginal, twice.weight, negative.weight)
+    scored = []
+    addmv = torch.addmv
+
+    def counting(bias: Tensor, rows: Tensor, vector: Tensor) -> Tensor:
+        scored.append(len(rows))
+        return addmv(bias, rows, vector)
+
+    monkeypatch.setattr(torch, "addmv", counting)
+    torch.testing.assert_close(triplet_information_loss(critic, positions, features, twice, negative), expected)
+    assert sum(scored) == 3 * (5 + 2)  # Positions times different pairs with weight.
+
+
+def test_no_pair_with_weight_is_no_loss_at_all() -> None:
+    critic = Critic(5, 4)
+    positions, features = torch.randn(2, 3, 5, generator=seeded()), torch.randn(2, 4, generator=seeded(1))
+    none = pairs([0, 1], [1, 0], weight=[0.0, 0.0])
+    loss = triplet_information_loss(critic, positions, features, none, none)
+    loss.backward()
+    assert loss.item() == 0
+    assert all(not parameter.grad.any() for parameter in critic.parameters() if parameter.grad is not None)
+
+
 def test_gradient_flows_into_maps_features_and_every_weight_of_the_critic() -> None:
     critic = Critic(5, 4)
     positions = torch.randn(6, 7, 5, generator=seeded()).requires_grad_()

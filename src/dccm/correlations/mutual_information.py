@@ -39,11 +39,8 @@ def triplet_information_loss(
         positive: Pairs taken as drawn from the joint distribution.
         negative: Pairs taken as drawn from the product of the marginals.
     """
-    maps = torch.cat([positive.partner, negative.partner])
-    anchors = torch.cat([positive.anchor, negative.anchor])
     if positions.device.type == "cpu":
-        sign = torch.cat([torch.full_like(positive.weight, -1), torch.ones_like(negative.weight)])
-        weight = torch.cat([pairs.weight / pairs.weight.sum().clamp_min(1) for pairs in (positive, negative)])
+        maps, anchors, sign, weight = _once_each(positive, negative)
         loss: Tensor = _LossInPieces.apply(  # type: ignore[no-untyped-call]
             critic.of_map(positions),
             critic.of_feature(features),
@@ -57,9 +54,27 @@ def triplet_information_loss(
             weight / positions.shape[1],
         )
         return loss
-    # A GPU has memory for all pairs at once, and autograd follows its lower precision.
+    # A GPU has memory for all pairs at once, autograd follows its lower precision, and nothing waits for a count.
+    maps = torch.cat([positive.partner, negative.partner])
+    anchors = torch.cat([positive.anchor, negative.anchor])
     joint, marginal = critic(positions, features, maps, anchors).split([len(positive.anchor), len(negative.anchor)])
     return -jsd_mutual_information(joint, marginal, positive.weight, negative.weight)
+
+
+def _once_each(positive: Pairs, negative: Pairs) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Partner, anchor, sign in the loss and weight of each pair, all (M,): equal ones once, those without weight never.
+
+    A sample that is linked to no other is its own partner, and has that pair already: then the critic works less.
+    """
+    keys, weights = [], []
+    for pairs, sign in ((positive, -1), (negative, 1)):
+        keys.append(torch.stack([pairs.partner, pairs.anchor, torch.full_like(pairs.anchor, sign)]))
+        weights.append(pairs.weight / pairs.weight.sum().clamp_min(1))
+    weight = torch.cat(weights)
+    counts = weight.nonzero().squeeze(1)
+    found, same = torch.cat(keys, dim=1)[:, counts].unique(dim=1, return_inverse=True)
+    total = weight.new_zeros(found.shape[1]).index_add_(0, same, weight[counts])
+    return found[0], found[1], found[2].to(weight.dtype), total
 
 
 class _LossInPieces(torch.autograd.Function):
@@ -90,7 +105,7 @@ class _LossInPieces(torch.autograd.Function):
         count, width = maps.shape[1:]
         loss = maps.new_zeros(())
         pieces = -(-len(map_index) * count // _ROWS)
-        for part in torch.arange(len(map_index), device=maps.device).tensor_split(pieces):
+        for part in torch.arange(len(map_index)).tensor_split(pieces) if pieces else ():
             which, whose = map_index[part], feature_index[part]
             first = (maps[which] + others[whose].unsqueeze(1)).relu_().view(-1, width)
             second = torch.addmm(middle_bias, first, middle.T).relu_()

@@ -105,7 +105,7 @@ class _Standardised:
     """Rows of features as floats with mean 0 and deviation 1 over the training images."""
 
     def __init__(self, features: Features, train: npt.NDArray[np.int64]) -> None:
-        self.features = features
+        self.features = torch.from_numpy(features)
         total = np.zeros(features.shape[1])
         squares = np.zeros(features.shape[1])
         for rows in np.array_split(train, max(1, len(train) // 1000)):  # A copy of all of them would be as large again.
@@ -117,10 +117,10 @@ class _Standardised:
         # A unit that is the same for all images, but for rounding, says nothing.
         varies = deviation > 1e-6 * np.abs(mean)
         scale = np.divide(1, deviation, out=np.zeros_like(deviation), where=varies)
-        self.mean, self.scale = (torch.from_numpy(value).float() for value in (mean, scale))
+        self.scale, self.shift = (torch.from_numpy(value).float() for value in (scale, -mean * scale))
 
     def __getitem__(self, rows: npt.NDArray[np.int64]) -> Tensor:
-        return (torch.from_numpy(self.features[rows].astype(np.float32)) - self.mean) * self.scale
+        return torch.addcmul(self.shift, self.features[torch.from_numpy(rows)].float(), self.scale)
 
 
 def _trained(
@@ -133,7 +133,7 @@ def _trained(
 ) -> nn.Module:
     """The perceptron after its training; softmax is in the loss."""
     generator = torch.Generator().manual_seed(config.seed)
-    perceptron = _perceptron(len(features.mean), config.hidden, n_classes, config.seed)
+    perceptron = _perceptron(len(features.scale), config.hidden, n_classes, config.seed)
     optimizer = torch.optim.Adam(perceptron.parameters(), lr=config.learning_rate, fused=True)
     minis = equal_parts(len(train), config.mini_batch)
     epochs = max(config.epochs, math.ceil(config.fewest_steps / minis))

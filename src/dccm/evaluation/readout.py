@@ -1,5 +1,7 @@
 """From features to clusters, for methods that learn features only: k-means, and the distance to its centres."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -24,11 +26,18 @@ class KMeansReadout(nn.Module):
         self.register_buffer("centres", torch.zeros(n_clusters, 0))
         self.register_buffer("scale", torch.ones(()))
 
-    def fit(self, features: Features, seed: int) -> None:
-        """Find the centres."""
+    def fit(self, features: Features, seed: int, start: Features | None = None) -> None:
+        """Find the centres.
+
+        Args:
+            features: Of all images, (N, D).
+            seed: Decides the starts.
+            start: Centres to begin with, (K, D), in place of random starts.
+        """
         from sklearn.cluster import KMeans
 
-        found = KMeans(self.n_clusters, n_init=self.n_init, random_state=seed).fit(features)
+        begin: dict[str, Any] = {"n_init": self.n_init} if start is None else {"n_init": 1, "init": start}
+        found = KMeans(self.n_clusters, random_state=seed, **begin).fit(features)
         device = self.centres.device
         self.centres = torch.from_numpy(found.cluster_centers_).to(device, torch.float32)
         self.scale = torch.tensor(max(found.inertia_ / len(features), 1e-12), device=device)

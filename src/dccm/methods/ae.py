@@ -52,7 +52,7 @@ class AEMethod(GradientMethod):
         [self.config] = configs
         self.encoder, self.decoder, _ = autoencoder(self.config.network, shape, n_clusters)
         self.readout = KMeansReadout(n_clusters)
-        self.optimizers = {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)}
+        self.optimizers = {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate, fused=True)}
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """For each mini-batch, the cross-entropy of its pixels, which lie in [0, 1]."""

@@ -19,7 +19,7 @@ from dccm.data.loader import Batch, equal_parts, images_at_once
 from dccm.data.perturb import PerturbationConfig, perturb
 from dccm.errors import require
 from dccm.methods.base import GradientMethod
-from dccm.networks.encoder import Encoder, ImageShape, LogitNorm
+from dccm.networks.encoder import Encoder, ImageShape, Initialisation, LogitNorm
 from dccm.training import Update
 
 LAST = 0.45
@@ -37,6 +37,9 @@ class DACConfig:
     The paper's λ grows as evenly, by a gradient step each epoch, whose length it does not say."""
     logit_norm: LogitNorm = "batch"
     """Norm on the outputs of the last linear layer: none, batch norm, or batch norm with one scale for all clusters."""
+    initialisation: Initialisation = "identity"
+    """Start of the weights: PyTorch's, or linear layers like the identity and Kaiming-normal convolutions. On 10,000
+    images of MNIST ACC was 0.80 with the former and 0.97 with the latter (one seed)."""
     mini_batch: int = 32
     """Images in one gradient step."""
     uses: int = 1
@@ -107,7 +110,8 @@ class DACMethod(GradientMethod):
         self.config: DACConfig
         self.perturbation: PerturbationConfig
         self.config, self.perturbation = configs
-        self.encoder = Encoder(shape, n_clusters, logit_norm=self.config.logit_norm)
+        norm, start = self.config.logit_norm, self.config.initialisation
+        self.encoder = Encoder(shape, n_clusters, logit_norm=norm, initialisation=start)
         self.optimizers = {"all": torch.optim.RMSprop(self.parameters(), lr=self.config.learning_rate)}
 
     def updates(self, batch: Batch) -> Iterator[Update]:

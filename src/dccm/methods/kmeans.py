@@ -1,4 +1,8 @@
-"""k-means on the pixels (MacQueen, 1967; Lloyd's algorithm)."""
+"""k-means on the pixels (MacQueen, 1967; Lloyd's algorithm).
+
+Starts differ in where they end, not in how exactly they get there: they run in a few principal components of the
+pixels, and the best one goes on with all pixels.
+"""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +12,7 @@ from torch import Tensor
 
 from dccm.data.loader import Loader
 from dccm.errors import require
-from dccm.evaluation.neighbours import Pixels, Scaling
+from dccm.evaluation.neighbours import Pixels, Scaling, principal_axes
 from dccm.evaluation.readout import KMeansReadout
 from dccm.methods.base import DirectMethod, features_of
 from dccm.networks.encoder import ImageShape
@@ -21,11 +25,15 @@ class KMeansConfig:
 
     n_init: int = 10
     """Starts (k-means++), of which the one with the smallest distances is kept."""
+    components: int = 64
+    """Principal components of the pixels in which the starts are compared."""
     scaling: Scaling = "none"
     """Pixels as they come, each image of unit length, or the same after the mean image was subtracted."""
 
     def __post_init__(self) -> None:
-        require(self.n_init >= 1, f"n_init must be at least 1, got {self.n_init}. Give 1 or more.")
+        for name in ("n_init", "components"):
+            value = getattr(self, name)
+            require(value >= 1, f"{name} must be at least 1, got {value}. Give 1 or more.")
 
 
 class KMeansMethod(DirectMethod):
@@ -39,15 +47,22 @@ class KMeansMethod(DirectMethod):
 
     def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
         super().__init__(shape, n_clusters, configs)
-        [config] = configs
-        self.pixels = Pixels(math.prod(shape), config.scaling)
-        self.readout = KMeansReadout(n_clusters, config.n_init)
+        self.config: KMeansConfig
+        [self.config] = configs
+        self.pixels = Pixels(math.prod(shape), self.config.scaling)
+        self.readout = KMeansReadout(n_clusters)
 
     def fit(self, loader: Loader, report: Report) -> None:
-        """Find the centres."""
-        report(Stage("k-means", 0.0))
+        """Compare the starts, then find the centres from the best one."""
+        report(Stage("principal components", 0.0))
         self.pixels.fit(loader)
-        self.readout.fit(features_of(self, loader), loader.seed)
+        rows = features_of(self, loader)
+        axes = principal_axes(self.pixels, loader, min(self.config.components, rows.shape[1]))
+        report(Stage("starts", 0.0))
+        starts = KMeansReadout(self.readout.n_clusters, self.config.n_init)
+        starts.fit(rows @ axes.cpu().numpy(), loader.seed)
+        report(Stage("k-means", 0.0))
+        self.readout.fit(rows, loader.seed, (starts.centres @ axes.T).cpu().numpy())
         report(Stage("k-means", 1.0))
 
     def embed(self, images: Tensor) -> Tensor:

@@ -43,7 +43,8 @@ def dense(*widths: int) -> nn.Sequential:
         if number:
             layers[f"relu{number}"] = nn.ReLU()
         linear = nn.Linear(width, wanted)
-        # Keeps the scale through ReLU; with PyTorch's start eight layers shrink their input to nearly nothing.
-        nn.init.kaiming_normal_(linear.weight, nonlinearity="relu")
+        # Glorot's start: from larger weights (Kaiming's) codes keep what chance gave them; see docs/baselines.md.
+        nn.init.xavier_uniform_(linear.weight)
+        nn.init.zeros_(linear.bias)
         layers[f"linear{number}"] = linear
     return nn.Sequential(layers)
