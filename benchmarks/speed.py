@@ -31,6 +31,7 @@ from dccm.data.loader import Batch, Loader
 from dccm.data.synthetic import bars
 from dccm.machine import keep_memory
 from dccm.model import Model, RunConfig, make_config
+from dccm.networks.critic import HIDDEN
 from dccm.networks.encoder import Encoder, ImageShape
 from dccm.run import fit
 
@@ -38,6 +39,8 @@ RESULTS = Path(__file__).parent / "results"
 SHAPE = ImageShape(3, 32, 32)
 LARGE = 512
 """Images in the large batch that each contestant learns from, once a round."""
+PAIRS = 4
+"""Pairs of an image in the published step: its own, one positive, two negative."""
 MATRIX = 2048
 ALLOWED_LOSS = 0.15
 TRAINING = ["published", "same arithmetic", "fast", "fast, small images", "bare encoder"]
@@ -127,6 +130,21 @@ def forward_operations() -> float:
     return total
 
 
+def critic_operations(*, shared: bool) -> float:
+    """Multiplications and additions of the critic for one image, forward and back, with four pairs at all positions.
+
+    Args:
+        shared: Whether the first layer is computed once an image, in a part of the map and a part of the feature.
+    """
+    encoder = Encoder(SHAPE, 10).eval()
+    with torch.no_grad():
+        _, channels, height, width = encoder(torch.rand(1, *SHAPE)).feature_map.shape
+    positions, logits = height * width, 10
+    first = positions * channels + logits if shared else PAIRS * positions * (channels + logits)
+    later = PAIRS * positions * (HIDDEN + 1)
+    return 3 * 2.0 * HIDDEN * (first + later)
+
+
 def seconds_of(work: Callable[[], object]) -> float:
     """How long something takes."""
     started = time.perf_counter()
@@ -166,12 +184,17 @@ def training(rounds: int, mini: int) -> dict[str, float]:
     rates = {name: LARGE / value for name, value in seconds.items()}
     for name in ("fast", "fast, small images"):
         rates[name] *= fast.own[0].uses  # Images learnt from count each time.
+    bare = 3 * forward_operations()
+    work_of = {name: bare + critic_operations(shared=name != "published") for name in ("published", "same arithmetic")}
     return {f"images/s {name}": rate for name, rate in rates.items()} | {
         "same arithmetic / published": rates["same arithmetic"] / rates["published"],
         "fast / published": rates["fast"] / rates["published"],
         "fast, small images / published": rates["fast, small images"] / rates["published"],
         "fast / bare encoder": rates["fast"] / rates["bare encoder"],
-        "bare encoder / matrix product": rates["bare encoder"] * 3 * forward_operations() / peak,
+        "bare encoder / matrix product": rates["bare encoder"] * bare / peak,
+        # Of both the share of the peak without what no product of matrices does: mining, perturbation, partners.
+        **{f"{name} / matrix product": rates[name] * operations / peak for name, operations in work_of.items()},
+        "same arithmetic / published, at the peak": peak / work_of["same arithmetic"] / rates["published"],
     }
 
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,16 @@ def test_clusters_are_those_of_scikit_learn_on_the_same_pixels() -> None:
     images = bars(120, side=12).images
     rows = images.transpose(0, 3, 1, 2).reshape(120, -1).astype(np.float32) / 255
     expected = KMeans(4, n_init=10, random_state=0).fit_predict(rows)
-    assert accuracy(expected, labels_of(images)) == 1
+    assert accuracy(expected, labels_of(images, scaling="none")) == 1
+
+
+def test_starts_in_few_components_lead_to_centres_of_all_pixels() -> None:
+    images = bars(120, side=12).images
+    rows = images.transpose(0, 3, 1, 2).reshape(120, -1).astype(np.float32) / 255
+    labels = labels_of(images, scaling="none", components=2)
+    centres = np.stack([rows[labels == cluster].mean(axis=0) for cluster in range(4)])
+    distances = ((rows[:, np.newaxis] - centres) ** 2).sum(axis=2)
+    assert np.array_equal(distances.argmin(axis=1), labels)
 
 
 def test_images_of_unit_length_are_told_apart_by_what_they_show_and_not_by_how_bright_they_are() -> None:
@@ -30,7 +40,7 @@ def test_images_of_unit_length_are_told_apart_by_what_they_show_and_not_by_how_b
     images = found.images.copy()
     images[(np.arange(120) // 4) % 2 == 0] //= 8
     assert accuracy(found.labels, labels_of(images, scaling="unit")) > 0.9
-    assert accuracy(found.labels, labels_of(images)) < 0.8
+    assert accuracy(found.labels, labels_of(images, scaling="none")) < 0.8
 
 
 def test_the_mean_image_is_saved_with_the_model(tmp_path: Path) -> None:
@@ -41,6 +51,7 @@ def test_the_mean_image_is_saved_with_the_model(tmp_path: Path) -> None:
     assert abs(model.transform(images).mean()) < 0.02
 
 
-def test_no_start_at_all_is_refused() -> None:
-    with pytest.raises(UserError, match="n_init must be at least 1, got 0. Give 1 or more."):
-        KMeansConfig(n_init=0)
+@pytest.mark.parametrize("name", ["n_init", "components"])
+def test_no_start_and_no_component_at_all_are_refused(name: str) -> None:
+    with pytest.raises(UserError, match=f"{name} must be at least 1, got 0. Give 1 or more."):
+        replace(KMeansConfig(), **{name: 0})

@@ -37,7 +37,8 @@ class KMeansReadout(nn.Module):
         from sklearn.cluster import KMeans
 
         begin: dict[str, Any] = {"n_init": self.n_init} if start is None else {"n_init": 1, "init": start}
-        found = KMeans(self.n_clusters, random_state=seed, **begin).fit(features)
+        # Without `copy_x` the features are centred in place and put back, which saves as much memory as they take.
+        found = KMeans(self.n_clusters, random_state=seed, copy_x=False, **begin).fit(features)
         device = self.centres.device
         self.centres = torch.from_numpy(found.cluster_centers_).to(device, torch.float32)
         self.scale = torch.tensor(max(found.inertia_ / len(features), 1e-12), device=device)
