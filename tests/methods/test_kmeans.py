@@ -1,4 +1,3 @@
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +7,6 @@ from sklearn.cluster import KMeans
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.evaluation.metrics import accuracy
-from dccm.methods.kmeans import KMeansConfig
 from dccm.model import Model, make_config
 from dccm.run import fit
 
@@ -54,4 +52,4 @@ def test_the_mean_image_is_saved_with_the_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["n_init", "components"])
 def test_no_start_and_no_component_at_all_are_refused(name: str) -> None:
     with pytest.raises(UserError, match=f"{name} must be at least 1, got 0. Give 1 or more."):
-        replace(KMeansConfig(), **{name: 0})
+        make_config("kmeans", overrides={name: 0})
