@@ -109,7 +109,7 @@ class Model:
     @torch.inference_mode()
     def _over(self, images: Bytes, function: Callable[[Tensor], Tensor]) -> Floats:
         self.method.eval()
-        return np.concatenate([function(batch).cpu().numpy() for batch in self.loader(images).ordered()])
+        return self.loader(images).over_all(function)
 
     def save(self, folder: Path, rows: dict[str, Any] | None = None) -> None:
         """Write `model.json` and `weights.safetensors` into a folder.

@@ -124,6 +124,14 @@ def test_more_images_than_one_chunk_come_in_order_too() -> None:
     assert [number for images in loader(600, 10).ordered() for number in numbers(images)] == list(range(600))
 
 
+def test_a_function_is_asked_about_every_image_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dccm.data.loader._PIXELS", 4 * 7)
+    rows = loader(20, 5).over_all(lambda images: torch.tensor([[float(number), 1.0] for number in numbers(images)]))
+    assert rows[:, 0].tolist() == list(range(20))
+    assert rows.shape == (20, 2)
+    assert rows.dtype == np.float32
+
+
 def test_calibration_sees_all_images_once_in_the_same_random_batches_every_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

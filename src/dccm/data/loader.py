@@ -4,7 +4,7 @@ Images wait as bytes, (N, H, W, C), and become floats on the device. Every order
 on (seed, epoch, batch), so that a resumed run sees what an unbroken one would have seen.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,6 +85,22 @@ class Loader:
         chunk = images_at_once(*self.images.shape[1:3])
         for start in range(0, len(self.images), chunk):
             yield self._take(slice(start, start + chunk))
+
+    def over_all(self, function: Callable[[Tensor], Tensor]) -> npt.NDArray[np.float32]:
+        """What a function says of every image, (N, D), in their own order.
+
+        All rows are made room for at once: parts, kept until the end, would lie between the large blocks that come and
+        go with every batch, so that these no longer fit where they were, and memory would grow.
+        """
+        rows = np.empty((0, 0), np.float32)
+        done = 0
+        for images in self.ordered():
+            part = function(images).cpu().numpy()
+            if not done:
+                rows = np.empty((len(self), part.shape[1]), np.float32)
+            rows[done : done + len(part)] = part
+            done += len(part)
+        return rows
 
     def calibrating(self) -> Iterator[Tensor]:
         """All images once, in a fixed random order and in large batches: for population statistics."""

@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -124,15 +123,7 @@ class GradientMethod(Clusterer):
 def features_of(method: Clusterer, loader: Loader) -> Features:
     """Features of all images, (N, D), in their order; batch norm uses its stored statistics."""
     method.eval()
-    features: Features = np.empty((0, 0), np.float32)
-    done = 0
-    for images in loader.ordered():
-        found = method.embed(images).cpu().numpy()
-        if not done:  # All at once: a list of parts would need the memory twice.
-            features = np.empty((len(loader), found.shape[1]), np.float32)
-        features[done : done + len(found)] = found
-        done += len(found)
-    return features
+    return loader.over_all(method.embed)
 
 
 @torch.no_grad()
