@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from dccm.collapse import Watched, cluster_information
+from dccm.collapse import Watched
 from dccm.correlations.local_robustness import invariance_loss, local_robustness_loss
 from dccm.correlations.mutual_information import triplet_information_loss
 from dccm.correlations.objective import LossTerms, objective
@@ -19,18 +19,13 @@ from dccm.correlations.pseudo_graph import GraphLoss
 from dccm.correlations.pseudo_label import LabelLoss
 from dccm.correlations.targets import Targets, mine
 from dccm.correlations.triplets import PairStrategy, draw_pairs, joined, own_pairs
-from dccm.data.loader import Batch, Loader, equal_parts, images_at_once
+from dccm.data.loader import Batch, equal_parts
 from dccm.data.perturb import PerturbationConfig, perturb
 from dccm.errors import require
-from dccm.methods.base import GradientMethod
+from dccm.methods.starts import SeveralStarts, Start
 from dccm.networks.critic import Critic, map_positions
 from dccm.networks.encoder import Encoder, EncoderOutput, ImageShape, Initialisation, LogitNorm, ShallowMap
 from dccm.training import Update
-
-_NEW_SHARE = 0.2
-"""Weight of a large batch in the running mean by which starts are compared."""
-_FIRST_DROP, _LAST_DROP = 0.6, 0.8
-"""Shares of the run between which starts are dropped: before, good ones cannot be told from bad ones yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,32 +103,7 @@ class DCCMConfig:
         )
 
 
-class Start(nn.Module):
-    """Encoder and critic that learn together."""
-
-    def __init__(self, shape: ImageShape, n_clusters: int, config: DCCMConfig) -> None:
-        super().__init__()
-        self.encoder = Encoder(
-            shape,
-            n_clusters,
-            scale=config.scale,
-            shallow_map=config.shallow_map,
-            logit_norm=config.logit_norm,
-            initialisation=config.initialisation,
-        )
-        feature_size = self.encoder.feature_size if config.deep_feature == "hidden" else n_clusters
-        self.critic = Critic(self.encoder.map_channels, feature_size)
-
-
-def still_running(starts: int, done: float) -> int:
-    """How many starts go on: all, then one less at equal distances from 60 % to 80 % of the run, until one is left."""
-    if starts == 1 or done < _FIRST_DROP:
-        return starts
-    dropped = 1 + int((done - _FIRST_DROP) * (starts - 1) / (_LAST_DROP - _FIRST_DROP))
-    return max(1, starts - dropped)
-
-
-class DCCMMethod(GradientMethod):
+class DCCMMethod(SeveralStarts):
     """Encoder and critic, learning from what is mined; of several starts the one that tells most stays."""
 
     year = 2019
@@ -147,42 +117,33 @@ class DCCMMethod(GradientMethod):
         self.config: DCCMConfig
         self.perturbation: PerturbationConfig
         self.config, self.perturbation = configs
-        self.starts = nn.ModuleList(Start(shape, n_clusters, self.config) for _ in range(self.config.starts))
-        # What each start's predictions told of the images, as a running mean, and which one answers.
-        self.told: Tensor
-        self.answering: Tensor
-        self.register_buffer("told", torch.zeros(self.config.starts))
-        self.register_buffer("answering", torch.zeros((), dtype=torch.long))
+        starts = [self._new_start(shape, n_clusters) for _ in range(self.config.starts)]
         kind = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}[self.config.optimizer]
-        self.optimizers = {
-            f"start{number}": kind(start.parameters(), lr=self.config.learning_rate)
-            for number, start in enumerate(self.starts)
-        }
+        self.begin(starts, kind, self.config.learning_rate)
 
-    @property
-    def encoder(self) -> Encoder:
-        """The encoder that answers."""
-        encoder = self.starts[int(self.answering)].encoder
-        assert isinstance(encoder, Encoder)
-        return encoder
+    def _new_start(self, shape: ImageShape, n_clusters: int) -> Start:
+        """Encoder and critic with fresh weights."""
+        encoder = Encoder(
+            shape,
+            n_clusters,
+            scale=self.config.scale,
+            shallow_map=self.config.shallow_map,
+            logit_norm=self.config.logit_norm,
+            initialisation=self.config.initialisation,
+        )
+        feature_size = encoder.feature_size if self.config.deep_feature == "hidden" else n_clusters
+        return Start(encoder, critic=Critic(encoder.map_channels, feature_size))
 
-    def compile_networks(self) -> None:
-        """Let torch.compile rewrite encoder and critic of each start."""
-        for start in self.starts:
-            for network in start.children():
-                network.compile()
-
-    def updates(self, batch: Batch) -> Iterator[Update]:
-        """Mine the large batch, then learn from mini-batches of it: each start for itself."""
-        running = self.told.topk(still_running(len(self.starts), batch.done)).indices.tolist()
-        for number in running:
-            start = self.starts[number]
-            assert isinstance(start, Start)
-            targets, watched = self._mine(start.encoder, batch.images, number)
-            optimizer = self.optimizers[f"start{number}"]
-            for loss, terms, images in self._losses(start, batch, targets):
-                yield Update(loss, optimizer, images, terms, watched if number == running[0] else None)
-        self._choose(running)
+    def learn(
+        self, start: Start, batch: Batch, prediction: Tensor, optimizer: torch.optim.Optimizer
+    ) -> Iterator[Update]:
+        """Mine the large batch, then learn from mini-batches of it."""
+        targets = mine(
+            prediction, graph_threshold=self.config.graph_threshold, label_threshold=self.config.label_threshold
+        )
+        watched = _watched(targets, prediction.shape[1])
+        for loss, terms, images in self._losses(start, batch, targets):
+            yield Update(loss, optimizer, images, terms, watched)
 
     def _losses(self, start: Start, batch: Batch, targets: Targets) -> Iterator[tuple[Tensor, dict[str, Tensor], int]]:
         """The objective on one mini-batch after the other, with its terms and the number of images."""
@@ -200,49 +161,6 @@ class DCCMMethod(GradientMethod):
                 )
                 yield loss, terms._asdict(), len(index)
 
-    def _choose(self, running: list[int]) -> None:
-        """Let the start answer that tells most; those that were dropped cannot come back."""
-        dropped = torch.ones_like(self.told, dtype=torch.bool)
-        dropped[running] = False
-        self.told.masked_fill_(dropped, -1)
-        self.answering.copy_(self.told.argmax())
-
-    def finish(self, loader: Loader) -> None:
-        """Statistics for batch norm; of several starts only the one that answers is of further use."""
-        super().finish(loader)
-        chosen = int(self.answering)
-        self.starts, self.told = nn.ModuleList([self.starts[chosen]]), self.told[chosen : chosen + 1]
-        self.answering.zero_()
-
-    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: object) -> None:
-        """Take a finished model, which has one start left, as well as a run under way."""
-        stored = state_dict.get(f"{prefix}told")
-        if stored is not None and len(stored) == 1:
-            self.starts, self.told = self.starts[:1], self.told[:1]
-        super()._load_from_state_dict(state_dict, prefix, *rest)
-
-    def predict(self, images: Tensor) -> Tensor:
-        """The prediction feature z."""
-        prediction: Tensor = self.encoder(images).prediction
-        return prediction
-
-    @torch.no_grad()
-    def _mine(self, encoder: Encoder, images: Tensor, number: int) -> tuple[Targets, Watched]:
-        """Targets of a large batch, and what they say about the state of the clusters."""
-        # In pieces of bounded size: a whole batch of large images would take gigabytes.
-        pieces = equal_parts(len(images), images_at_once(*images.shape[2:], statistics=True))
-        prediction = torch.cat([encoder(piece).prediction for piece in images.tensor_split(pieces)])
-        self.told[number].lerp_(cluster_information(prediction), _NEW_SHARE)
-        targets = mine(
-            prediction,
-            graph_threshold=self.config.graph_threshold,
-            label_threshold=self.config.label_threshold,
-        )
-        count = len(images)
-        linked = (targets.graph.sum() - count) / max(1, count * (count - 1))
-        sizes = torch.bincount(targets.label, minlength=prediction.shape[1])
-        return targets, Watched(sizes, targets.confident.sum(), linked)
-
     def _terms(self, start: Start, views: dict[str, Tensor], targets: Targets, generator: torch.Generator) -> LossTerms:
         """The three terms of Eq. (15) on one mini-batch."""
         wanted = [name for name in views if self._encodes(name)]
@@ -254,7 +172,9 @@ class DCCMMethod(GradientMethod):
             if weight:
                 more_graph, more_label = self._supervised(name, outputs, targets)
                 graph, label = graph + weight * more_graph, label + weight * more_label
-        return LossTerms(graph, label, self._information(start.critic, outputs[wanted[0]], targets, generator))
+        critic = start.critic
+        assert isinstance(critic, Critic)
+        return LossTerms(graph, label, self._information(critic, outputs[wanted[0]], targets, generator))
 
     def _encodes(self, view: str) -> bool:
         if view == "perturbed":
@@ -289,3 +209,10 @@ class DCCMMethod(GradientMethod):
         positions = map_positions(output.feature_map, count, generator)
         feature = output.feature if self.config.deep_feature == "hidden" else output.logits
         return triplet_information_loss(critic, positions, feature, positive, negative)
+
+
+def _watched(targets: Targets, n_clusters: int) -> Watched:
+    """What the targets of a large batch say about the state of the clusters."""
+    count = len(targets.label)
+    linked = (targets.graph.sum() - count) / max(1, count * (count - 1))
+    return Watched(torch.bincount(targets.label, minlength=n_clusters), targets.confident.sum(), linked)
