@@ -3,8 +3,8 @@
 python -m benchmarks.classical cifar10.parquet --counts 10000 60000 --memory 8
 
 Both get the same images and scaling, and k-means the same number of starts. Each run has a process of its own, whose
-peak memory it reports. scikit-learn sits out where its matrix of all pairs would not fit. Writes
-benchmarks/results/classical.json.
+peak memory it reports. scikit-learn sits out where its matrix of all pairs would not fit. Adds to
+benchmarks/results/classical.json; a comparison that is there already is replaced.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from benchmarks.datasets import read
 from dccm.evaluation.metrics import scores
@@ -93,14 +94,15 @@ def compare(method: str, path: Path, labels: np.ndarray, count: int, arguments: 
         for name, found in outcomes.items():
             found.append(alone(partial(contestants[name], method, clusters=clusters, seed=seed), path, count))
             print(count, method, name, f"{found[-1].seconds:.1f} s, {found[-1].peak_memory_mb:.0f} MB", flush=True)
-    table: dict[str, Any] = {}
+    table: dict[str, Any] = {"rounds": arguments.rounds, "threads": torch.get_num_threads()}
     for name, found in outcomes.items():
         each = [scores(labels[:count], outcome.labels) for outcome in found]
         table[name] = {
             "seconds": median(outcome.seconds for outcome in found),
+            "cpu seconds": median(outcome.cpu_seconds for outcome in found),
             "peak_memory_mb": median(outcome.peak_memory_mb for outcome in found),
         } | {key: float(np.mean([one[key] for one in each])) for key in ("nmi", "acc", "ari")}
-    if len(table) == len(contestants):
+    if len(outcomes) == len(contestants):
         table["times faster"] = table["scikit-learn"]["seconds"] / table["dccm"]["seconds"]
     return table
 
@@ -118,17 +120,17 @@ def main() -> None:
     found = read(arguments.source, arguments.split)
     assert found.labels is not None
     order = np.random.default_rng(0).permutation(len(found.images))
-    report: dict[str, Any] = {"source": Path(arguments.source).stem, "rounds": arguments.rounds}
+    report: dict[str, Any] = json.loads(RESULT.read_text()) if RESULT.is_file() else {}
+    of_source = report.setdefault(Path(arguments.source).stem, {})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "images.npy"
         np.save(path, found.images[order])
         for count in (min(count, len(order)) for count in arguments.counts):
-            report[str(count)] = {
-                method: compare(method, path, found.labels[order], count, arguments) for method in arguments.methods
-            }
-    print(json.dumps(report, indent=1))
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps(report, indent=1) + "\n")
+            for method in arguments.methods:
+                table = compare(method, path, found.labels[order], count, arguments)
+                print(json.dumps(table, indent=1), flush=True)
+                of_source.setdefault(str(count), {})[method] = table
+                RESULT.write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

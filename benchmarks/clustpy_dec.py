@@ -97,7 +97,9 @@ def main() -> None:
                 runs[name].append(run | scores(found.labels, outcome.labels))
                 print(name, json.dumps(runs[name][-1]), flush=True)
     means = {
-        name: {key: float(np.mean([run[key] for run in each])) for key in ("acc", "nmi", "ari", "seconds")}
+        name: {
+            key: float(np.mean([run[key] for run in each])) for key in ("acc", "nmi", "ari", "seconds", "cpu seconds")
+        }
         for name, each in runs.items()
     }
     row = {

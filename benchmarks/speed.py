@@ -138,8 +138,8 @@ def critic_operations(*, shared: bool) -> float:
     """
     encoder = Encoder(SHAPE, 10).eval()
     with torch.no_grad():
-        _, channels, height, width = encoder(torch.rand(1, *SHAPE)).feature_map.shape
-    positions, logits = height * width, 10
+        shallow: Tensor = encoder(torch.rand(1, *SHAPE)).feature_map
+    channels, positions, logits = shallow.shape[1], shallow[0, 0].numel(), 10
     first = positions * channels + logits if shared else PAIRS * positions * (channels + logits)
     later = PAIRS * positions * (HIDDEN + 1)
     return 3 * 2.0 * HIDDEN * (first + later)
