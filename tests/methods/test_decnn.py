@@ -6,6 +6,7 @@ import torch.nn.functional as F
 
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
+from dccm.methods.base import calibrate
 from dccm.methods.decnn import (
     DeCNNConfig,
     DeCNNMethod,
@@ -27,6 +28,15 @@ SMALL: dict[str, Any] = {"n_clusters": 4, "batch_size": 40, "mini_batch": 20, "s
 def layer(channels: int = 1, maps: int = 4, side: int = 3) -> DeconvolutionLayer:
     torch.manual_seed(0)
     return DeconvolutionLayer(channels, maps, side)
+
+
+def test_a_method_without_batch_norm_needs_no_look_at_all_images_for_statistics(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trained = Model.untrained(ImageShape(1, 8, 8), make_config("decnn", overrides=SMALL))
+    monkeypatch.setattr(DeCNNMethod, "infer", lambda *_: pytest.fail("looked at images"))
+    calibrate(trained.learner, trained.loader(bars(40, side=8).images))
+    assert not trained.method.state_dict()["readout.centres"].numel()
 
 
 def test_shrink_worked_by_hand() -> None:

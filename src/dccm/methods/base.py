@@ -134,6 +134,8 @@ def calibrate(method: GradientMethod, loader: Loader) -> None:
     prediction must depend on the image alone, so it is made with the statistics of the population.
     """
     norms = [module for module in method.modules() if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d)]
+    if not norms:
+        return
     before = [(norm.momentum, {name: value.clone() for name, value in norm.state_dict().items()}) for norm in norms]
     for norm in norms:
         norm.reset_running_stats()
