@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from dccm.correlations import degree_linkage
 from dccm.correlations.degree_linkage import (
     Neighbours,
     affinity,
@@ -14,10 +13,10 @@ from dccm.correlations.degree_linkage import (
     cluster_means,
     first_clusters,
     merge_scores,
-    nearest_neighbours,
     neighbour_graph,
 )
 from dccm.errors import UserError
+from dccm.methods.jule import neighbours_of
 from tests.support import few_examples, seeded
 
 
@@ -26,21 +25,18 @@ def on_a_line(*places: float) -> torch.Tensor:
 
 
 def clustered(features: torch.Tensor, n_clusters: int, neighbours: int = 3, rivals: int = 5) -> np.ndarray:
-    near = nearest_neighbours(features, neighbours)
+    near = neighbours_of(features, neighbours)
     return agglomerate(features, neighbour_graph(near), first_clusters(near, n_clusters), n_clusters, rivals=rivals)
 
 
-def test_nearest_neighbours_by_hand_and_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    features = on_a_line(0, 1, 3, 7)
-    whole = nearest_neighbours(features, 2)
+def test_nearest_neighbours_by_hand() -> None:
+    whole = neighbours_of(on_a_line(0, 1, 3, 7), 2)
     assert whole.number.tolist() == [[1, 2], [0, 2], [1, 0], [2, 1]]
     torch.testing.assert_close(whole.squared, torch.tensor([[1.0, 9], [1, 4], [4, 9], [16, 36]]))
-    monkeypatch.setattr(degree_linkage, "_AT_ONCE", 4)
-    assert torch.equal(nearest_neighbours(features, 2).number, whole.number)
 
 
 def test_no_more_neighbours_than_there_are_others() -> None:
-    assert nearest_neighbours(on_a_line(0, 1, 3), 20).number.shape == (3, 2)
+    assert neighbours_of(on_a_line(0, 1, 3), 20).number.shape == (3, 2)
 
 
 def test_graph_weights_fall_with_the_distance_in_units_of_its_mean() -> None:
@@ -53,11 +49,11 @@ def test_graph_weights_fall_with_the_distance_in_units_of_its_mean() -> None:
 
 
 def test_equal_images_have_a_graph_of_ones() -> None:
-    assert set(neighbour_graph(nearest_neighbours(torch.ones(4, 2), 2)).data) == {1.0}
+    assert set(neighbour_graph(neighbours_of(torch.ones(4, 2), 2)).data) == {1.0}
 
 
 def test_first_clusters_join_nearest_neighbours_and_are_never_too_few() -> None:
-    near = nearest_neighbours(on_a_line(0, 1, 10, 11, 12.5), 1)
+    near = neighbours_of(on_a_line(0, 1, 10, 11, 12.5), 1)
     assert first_clusters(near, 2).tolist() == [0, 0, 1, 1, 1]
     assert first_clusters(near, 3).tolist() == [0, 1, 2, 3, 4]
 
@@ -101,7 +97,7 @@ def test_a_cluster_that_stands_out_from_its_rivals_merges_first() -> None:
 def test_the_closest_clusters_merge_first() -> None:
     # Three pairs; the first two pairs are nearer to each other than to the third.
     features = on_a_line(0, 1, 3, 4, 9, 10)
-    near = nearest_neighbours(features, 3)
+    near = neighbours_of(features, 3)
     labels = first_clusters(near, 2)
     assert labels.tolist() == [0, 0, 1, 1, 2, 2]
     assert agglomerate(features, neighbour_graph(near), labels, 2).tolist() == [0, 0, 0, 0, 1, 1]
@@ -113,7 +109,7 @@ def test_exactly_so_many_clusters_remain_and_none_is_ever_torn_apart(
     size: int, n_clusters: int, seed: int, neighbours: int
 ) -> None:
     features = torch.randn(size, 2, generator=seeded(seed))
-    near = nearest_neighbours(features, neighbours)
+    near = neighbours_of(features, neighbours)
     start = first_clusters(near, n_clusters)
     found = agglomerate(features, neighbour_graph(near), start, n_clusters)
     assert sorted(set(found)) == list(range(n_clusters))
@@ -122,7 +118,7 @@ def test_exactly_so_many_clusters_remain_and_none_is_ever_torn_apart(
 
 def test_clusters_without_a_connection_merge_by_their_means() -> None:
     features = on_a_line(0, 1, 100, 101, 102, 110, 111, 112)
-    near = nearest_neighbours(features, 1)
+    near = neighbours_of(features, 1)
     labels = np.array([0, 0, 1, 1, 1, 2, 2, 2])
     assert agglomerate(features, neighbour_graph(near), labels, 2).tolist() == [0] * 5 + [1] * 3
 

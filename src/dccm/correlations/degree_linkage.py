@@ -13,8 +13,6 @@ from dccm.errors import require
 
 Labels = npt.NDArray[np.int64]
 
-_AT_ONCE = 2**24
-"""Distances computed at once, so that memory does not grow with the square of the number of images."""
 _SHARE = 20
 """One cluster of so many merges before affinities are computed anew: below twice as many, one merge at a time."""
 
@@ -26,22 +24,6 @@ class Neighbours(NamedTuple):
     """(N, k)."""
     squared: Tensor
     """Squared distance to each, (N, k)."""
-
-
-def nearest_neighbours(features: Tensor, count: int) -> Neighbours:
-    """The nearest others of each sample.
-
-    Args:
-        features: (N, D).
-        count: How many; fewer if there are not so many others.
-    """
-    wanted, total = min(count, len(features) - 1), len(features)
-    found = []
-    for rows in torch.arange(total, device=features.device).split(max(1, _AT_ONCE // total)):
-        squared = torch.cdist(features[rows], features).square()
-        squared[torch.arange(len(rows), device=rows.device), rows] = torch.inf
-        found.append(squared.topk(wanted, dim=1, largest=False))
-    return Neighbours(torch.cat([part.indices for part in found]), torch.cat([part.values for part in found]))
 
 
 def neighbour_graph(neighbours: Neighbours, width: float = 1.0) -> csr_array:

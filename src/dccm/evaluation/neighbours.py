@@ -84,17 +84,20 @@ def nearest(points: Tensor, count: int, shares: Shares | None = None) -> tuple[T
     Returns:
         Their places and distances, (N, count) each.
     """
-    places = []
+    # Room for the results comes first: between the large blocks they would break up the memory.
+    places = torch.empty(len(points), count, dtype=torch.int64, device=points.device)
+    distances = torch.empty(len(points), count, dtype=points.dtype, device=points.device)
     for start, block in _blocks(points, points):
         own = torch.arange(len(block), device=points.device)
         block[own, own + start] = torch.inf
-        places.append(block.topk(count, largest=False).indices)
+        places[start : start + len(block)] = block.topk(count, largest=False).indices
         if shares is not None:
             shares((start + len(block)) / len(points))
-    # Differences, not products: exact also for points that lie close together.
-    distances = torch.stack([(points - points[place]).norm(dim=1) for place in torch.cat(places).T], dim=1)
+    for rank in range(count):
+        # Differences, not products: exact also for points that lie close together.
+        distances[:, rank] = (points - points[places[:, rank]]).norm(dim=1)
     order = distances.argsort(dim=1, stable=True)
-    return torch.cat(places).gather(1, order), distances.gather(1, order)
+    return places.gather(1, order), distances.gather(1, order)
 
 
 def nearest_stored(points: Tensor, stored: Tensor) -> Tensor:
@@ -144,8 +147,12 @@ class LabelMemory(nn.Module):
         """Look at all images: principal components of the distinct ones, (M, components)."""
         self.pixels.fit(loader)
         self.axes = principal_axes(self.pixels, loader, self.axes.shape[1])
-        pairs = [(self._key(images), self._reduce(images)) for images in loader.ordered()]
-        keys, points = (torch.cat(parts) for parts in zip(*pairs))
+        keys = torch.empty(len(loader), dtype=torch.int64, device=self.axes.device)
+        points = torch.empty(len(loader), self.axes.shape[1], device=self.axes.device)
+        done = 0
+        for images in loader.ordered():
+            rows = slice(done, done + len(images))
+            keys[rows], points[rows], done = self._key(images), self._reduce(images), rows.stop
         self.keys, same = keys.unique(return_inverse=True)
         place = torch.arange(len(keys), device=keys.device)
         first = torch.full_like(self.keys, len(keys)).scatter_reduce(0, same, place, "amin")

@@ -16,14 +16,15 @@ from torch import Tensor
 
 from dccm.correlations.degree_linkage import (
     Labels,
+    Neighbours,
     agglomerate,
     cluster_means,
     first_clusters,
-    nearest_neighbours,
     neighbour_graph,
 )
 from dccm.data.loader import Batch, Loader, equal_parts
 from dccm.errors import require
+from dccm.evaluation.neighbours import nearest
 from dccm.evaluation.readout import KMeansReadout
 from dccm.methods.base import GradientMethod, calibrate, features_of
 from dccm.methods.per_image import PerImage
@@ -171,7 +172,7 @@ class JULEMethod(GradientMethod):
     def _merge(self, features: Tensor, labels: Labels | None, n_clusters: int | None = None) -> Labels:
         """Merge clusters by the affinity of features; none: small clusters of nearest neighbours to begin with."""
         config = self.config
-        neighbours = nearest_neighbours(features.to(self.labels.rows.device), config.neighbours)
+        neighbours = neighbours_of(features.to(self.labels.rows.device), config.neighbours)
         if labels is None:
             labels = first_clusters(neighbours, self.n_clusters)
         wanted = n_clusters or max(self.n_clusters, math.ceil((int(labels.max()) + 1) * (1 - config.merge_share)))
@@ -179,9 +180,15 @@ class JULEMethod(GradientMethod):
         return agglomerate(features, graph, labels, wanted, rivals=config.rivals, contrast=config.contrast)
 
 
+def neighbours_of(features: Tensor, count: int) -> Neighbours:
+    """The nearest others of each image, fewer if there are not so many others."""
+    number, distance = nearest(features, min(count, len(features) - 1))
+    return Neighbours(number, distance.square())
+
+
 @torch.no_grad()
 def thumbnails(loader: Loader) -> Tensor:
     """All images averaged to few pixels, (N, D): large ones as rows of numbers would fill the memory."""
     height, width = loader.images.shape[1:3]
     size = (min(height, _THUMBNAIL), min(width, _THUMBNAIL))
-    return torch.cat([F.adaptive_avg_pool2d(images, size).flatten(1).cpu() for images in loader.ordered()])
+    return torch.from_numpy(loader.over_all(lambda images: F.adaptive_avg_pool2d(images, size).flatten(1)))
