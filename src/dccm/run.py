@@ -252,6 +252,15 @@ def _checksum(images: Bytes) -> str:
 def peak_memory() -> float | None:
     """Largest resident memory of this process so far, in MB; unknown on Windows."""
     try:
+        # Linux counts what a parent had before it started this process into `ru_maxrss`, but not here.
+        status = Path("/proc/self/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+    except (OSError, IndexError):
+        return _largest_resident_set()
+
+
+def _largest_resident_set() -> float | None:
+    try:
         import resource
     except ImportError:
         return None

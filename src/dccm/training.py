@@ -309,6 +309,8 @@ class _Run:
     def take_snapshot(self) -> None:
         """Copy all state at the border of a large batch, where a run can go on exactly; write it when it is time."""
         self.done()  # Brings the clock up to date.
+        if self.checkpoints is None:  # Nobody would ever see it.
+            return
         tensors = {f"method.{name}": tensor for name, tensor in self.learner.state_dict().items()}
         for name, optimizer in self.learner.optimizers.items():
             tensors |= optimizer_tensors(f"optimizer.{name}", optimizer)
