@@ -56,23 +56,26 @@ def test_what_one_side_wins_the_other_loses() -> None:
     assert learning["discriminator"] | learning["generator"] == {id(p) for p in method.parameters()}
 
 
-def test_the_encoder_inverts_the_generator() -> None:
-    images = halves(80)
-    model, method = untrained(batch_size=80, epochs=10, learning_rate=1e-3)
+def inversion(model: Model, method: BiGANMethod, images: Bytes) -> float:
+    """Error of images painted from their own codes over that from the next ones', where light and dark change sides."""
     found = next(model.loader(images).ordered())
+    with torch.no_grad():
+        painted = method.train().paint(method.embed(found))
+    own, other = ((image - found).square().mean() for image in (painted, painted.roll(1, dims=0)))
+    return float(own / other)
 
-    def errors() -> tuple[float, float]:
-        """Of each image painted from its own code, and from the next one's, where light and dark change sides."""
-        with torch.no_grad():
-            painted = method.train().paint(method.embed(found))
-        own, other = (painted - found).square().mean(), (painted.roll(1, dims=0) - found).square().mean()
-        return own.item(), other.item()
 
-    own, other = errors()
-    assert own > 0.8 * other  # Nothing is inverted yet.
-    train(model.learner, model.loader(images), model.config.training)
-    own, other = errors()
-    assert own < 0.3 * other
+def test_the_encoder_inverts_the_generator() -> None:
+    """In most runs: a game of two may also settle with light and dark swapped, and rounding decides which one does."""
+    images = halves(80)
+    before, after = [], []
+    for seed in range(5):
+        model, method = untrained(batch_size=80, epochs=10, learning_rate=1e-3, seed=seed)
+        before.append(inversion(model, method, images))
+        train(model.learner, model.loader(images), model.config.training)
+        after.append(inversion(model, method, images))
+    assert min(before) > 0.7  # Nothing is inverted yet.
+    assert np.median(after) < 0.1
 
 
 @pytest.mark.parametrize(
