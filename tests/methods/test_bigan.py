@@ -74,7 +74,7 @@ def test_the_encoder_inverts_the_generator() -> None:
         before.append(inversion(model, method, images))
         train(model.learner, model.loader(images), model.config.training)
         after.append(inversion(model, method, images))
-    assert min(before) > 0.7  # Nothing is inverted yet.
+    assert min(before) > 0.8  # Nothing is inverted yet.
     assert np.median(after) < 0.1
 
 
