@@ -29,11 +29,12 @@ from torch import Tensor, nn
 from benchmarks.published_step import images_of
 from dccm.data.loader import Batch, Loader
 from dccm.data.synthetic import bars
-from dccm.machine import keep_memory
+from dccm.machine import has_bfloat16, keep_memory
 from dccm.model import Model, RunConfig, make_config
 from dccm.networks.critic import HIDDEN
 from dccm.networks.encoder import Encoder, ImageShape
 from dccm.run import fit
+from dccm.training import computed_in
 
 RESULTS = Path(__file__).parent / "results"
 SHAPE = ImageShape(3, 32, 32)
@@ -43,7 +44,16 @@ PAIRS = 4
 """Pairs of an image in the published step: its own, one positive, two negative."""
 MATRIX = 2048
 ALLOWED_LOSS = 0.15
-TRAINING = ["published", "same arithmetic", "fast", "fast, small images", "bare encoder"]
+COLOURS = {
+    "published": "#9aa5b1",
+    "same arithmetic": "#5b8def",
+    "same arithmetic, bfloat16": "#8fb1f5",
+    "fast": "#1f5fd6",
+    "fast, small images": "#133f92",
+    "fast, small images, bfloat16": "#3a4f86",
+    "bare encoder": "#c9d1d9",
+}
+"""Training steps of the plot, in its order."""
 CPU = torch.device("cpu")
 
 
@@ -59,7 +69,7 @@ def package_step(config: RunConfig) -> Callable[[Tensor], None]:
 
     def step(images: Tensor) -> None:
         batch = Batch(images, torch.arange(len(images)), torch.Generator().manual_seed(0))
-        for update in method.updates(batch):
+        for update in computed_in(config.training.precision, iter(method.updates(batch)), CPU):
             update.optimizer.zero_grad(set_to_none=True)
             update.loss.backward()
             update.optimizer.step()
@@ -167,29 +177,32 @@ def training(rounds: int, mini: int) -> dict[str, float]:
     """Images per second of the training steps, and how they relate."""
     images = images_of(LARGE)
     product = matrix_product()
-    same = settings_of("released", {"uses": 1, "critic_positions": "all", "mini_batch": 32})
-    small = settings_of("fast", {"mini_batch": mini})
-    fast = settings_of("fast", {"mini_batch": mini, "scale": 1.0})
+    same: dict[str, object] = {"uses": 1, "critic_positions": "all", "mini_batch": 32}
+    contestants = {
+        "same arithmetic": settings_of("released", same),
+        "fast": settings_of("fast", {"mini_batch": mini, "scale": 1.0}),
+        "fast, small images": settings_of("fast", {"mini_batch": mini}),
+    }
+    if has_bfloat16():
+        lower: dict[str, object] = {"precision": "bfloat16"}
+        contestants["same arithmetic, bfloat16"] = settings_of("released", same | lower)
+        contestants["fast, small images, bfloat16"] = settings_of("fast", {"mini_batch": mini} | lower)
     with published_step() as published:
         steps: dict[str, Callable[[Tensor], None]] = {
             "published": published,
-            "same arithmetic": package_step(same),
-            "fast": package_step(fast),
-            "fast, small images": package_step(small),
+            **{name: package_step(config) for name, config in contestants.items()},
             "bare encoder": encoder_step(mini),
         }
         work: dict[str, Callable[[], object]] = {name: _bound(step, images) for name, step in steps.items()}
         seconds = in_turns(work | {"matrix product": lambda: [product(images) for _ in range(8)]}, rounds)
     peak = 8 * 2 * MATRIX**3 / seconds.pop("matrix product")
     rates = {name: LARGE / value for name, value in seconds.items()}
-    for name in ("fast", "fast, small images"):
-        rates[name] *= fast.own[0].uses  # Images learnt from count each time.
+    for name, config in contestants.items():
+        rates[name] *= config.own[0].uses  # Images learnt from count each time.
     bare = 3 * forward_operations()
     work_of = {name: bare + critic_operations(shared=name != "published") for name in ("published", "same arithmetic")}
     return {f"images/s {name}": rate for name, rate in rates.items()} | {
-        "same arithmetic / published": rates["same arithmetic"] / rates["published"],
-        "fast / published": rates["fast"] / rates["published"],
-        "fast, small images / published": rates["fast, small images"] / rates["published"],
+        **{f"{name} / published": rates[name] / rates["published"] for name in contestants},
         "fast / bare encoder": rates["fast"] / rates["bare encoder"],
         "bare encoder / matrix product": rates["bare encoder"] * bare / peak,
         # Of both the share of the peak without what no product of matrices does: mining, perturbation, partners.
@@ -244,6 +257,7 @@ import resource, sys
 from dccm.data.synthetic import bars
 from dccm.model import make_config
 from dccm.run import fit
+from dccm.training import computed_in
 thousands = int(sys.argv[1])
 images = bars(1000, side=32, channels=3).images.repeat(thousands, axis=0)
 fit(images, make_config("dccm", "fast", "", {{"budget_passes": 2 / thousands, "mini_batch": {mini}}}))
@@ -288,11 +302,9 @@ def plot(found: dict[str, float], path: Path) -> None:
     """Images per second of each training step, as bars."""
     from matplotlib import pyplot
 
-    rates = {name: found[f"images/s {name}"] for name in TRAINING}
-    figure, axes = pyplot.subplots(figsize=(7, 2.8), layout="constrained")
-    bars_drawn = axes.barh(
-        list(rates), list(rates.values()), color=["#9aa5b1", "#5b8def", "#1f5fd6", "#133f92", "#c9d1d9"]
-    )
+    rates = {name: found[f"images/s {name}"] for name in COLOURS if f"images/s {name}" in found}
+    figure, axes = pyplot.subplots(figsize=(7, 0.8 + 0.4 * len(rates)), layout="constrained")
+    bars_drawn = axes.barh(list(rates), list(rates.values()), color=[COLOURS[name] for name in rates])
     axes.bar_label(bars_drawn, [f"{rate / rates['published']:.1f}x" for rate in rates.values()], padding=4)
     axes.invert_yaxis()
     axes.set_xlabel("images per second and gradient pass, CIFAR-10 network, two cores")

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dccm.errors import UserError
-from dccm.machine import choose_device, require_compiler
+from dccm.machine import choose_device, require_compiler, require_precision
 
 
 def kept(**environment: str) -> str:
@@ -34,3 +34,13 @@ def test_compiling_without_a_compiler_is_refused_before_the_first_step(monkeypat
     with pytest.raises(UserError, match="compile = true needs a C\\+\\+ compiler"):
         require_compiler(torch.device("cpu"))
     require_compiler(torch.device("cuda"))
+
+
+def test_bfloat16_is_refused_on_a_cpu_that_would_imitate_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: {"avx512_bf16": False, "amx_bf16": False})
+    with pytest.raises(UserError, match="precision must be float32 on this CPU, got bfloat16"):
+        require_precision("bfloat16", torch.device("cpu"))
+    require_precision("float32", torch.device("cpu"))
+    require_precision("bfloat16", torch.device("cuda"))
+    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: {"avx512_bf16": True, "amx_bf16": False})
+    require_precision("bfloat16", torch.device("cpu"))

@@ -48,7 +48,7 @@ class TrainingConfig:
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1, mps."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """Numbers that networks compute in; bfloat16 is for GPUs that have it."""
+    """Numbers that networks compute in; bfloat16 is faster on GPUs and CPUs that have it."""
     compile: bool = False
     """Let torch.compile rewrite the networks; it costs a minute at the start and needs a C++ compiler on a CPU."""
     schedule: Literal["constant", "cosine"] = "constant"

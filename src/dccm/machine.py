@@ -34,6 +34,20 @@ def require_compiler(device: torch.device) -> None:
         raise UserError("compile = true needs a C++ compiler (g++, clang++ or cl). Install one, or leave it out.")
 
 
+def has_bfloat16() -> bool:
+    """Whether the CPU has instructions for bfloat16, whatever its maker calls them."""
+    return any(can for name, can in torch.cpu.get_capabilities().items() if "bf16" in name)
+
+
+def require_precision(precision: str, device: torch.device) -> None:
+    """Refuse bfloat16 on a CPU that would have to imitate it."""
+    if precision == "bfloat16" and device.type == "cpu" and not has_bfloat16():
+        raise UserError(
+            "precision must be float32 on this CPU, got bfloat16: it has no instructions for it such as avx512_bf16, "
+            "and would only be slower. Leave it out."
+        )
+
+
 @cache
 def keep_memory() -> bool:
     """Let the process keep freed memory; page faults otherwise cost a training step on the CPU a quarter of its time.

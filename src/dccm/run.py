@@ -17,7 +17,7 @@ from dccm.data.loader import Bytes
 from dccm.errors import UserError, require
 from dccm.evaluation.metrics import scores
 from dccm.files import write_atomically
-from dccm.machine import keep_memory, require_compiler
+from dccm.machine import keep_memory, require_compiler, require_precision
 from dccm.methods.base import DirectMethod
 from dccm.model import Model, RunConfig
 from dccm.networks.encoder import ImageShape
@@ -79,10 +79,7 @@ def fit(
     keep_memory()
     started = time.monotonic() - (resume.document["seconds"] if resume else 0)
     loader = model.loader(images)
-    require(
-        config.training.precision == "float32" or loader.device.type != "cpu",
-        "precision must be float32 on a CPU, got bfloat16: it is slower there, or fails. Leave it out.",
-    )
+    require_precision(config.training.precision, loader.device)
     if isinstance(model.method, DirectMethod):
         model.method.fit(loader, report or _ignore)
         return Fitted(model, [], time.monotonic() - started)

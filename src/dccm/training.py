@@ -156,6 +156,16 @@ def train(
     return run.position.history
 
 
+def computed_in(precision: str, updates: Iterator[Update], device: torch.device) -> Iterator[Update]:
+    """A learner's updates, their losses computed in the wanted precision; steps are not."""
+    while True:
+        with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+            update = next(updates, None)
+        if update is None:
+            return
+        yield update
+
+
 class _Run:
     """The state of one call of `train`."""
 
@@ -202,7 +212,7 @@ class _Run:
         sums: dict[str, Tensor] = {}
         counts: Counter[str] = Counter()
         watched = None
-        for update in self.updates(batch):
+        for update in computed_in(self.config.precision, iter(self.learner.updates(batch)), batch.images.device):
             update.optimizer.zero_grad(set_to_none=True)
             update.loss.backward()
             update.optimizer.step()
@@ -212,17 +222,6 @@ class _Run:
             self.position.images += update.images
             watched = update.watched or watched
         self.add(sums, counts, watched)
-
-    def updates(self, batch: Batch) -> Iterator[Update]:
-        """The learner's updates, its losses computed in the wanted precision; gradients and steps are not."""
-        updates = iter(self.learner.updates(batch))
-        lower = self.config.precision == "bfloat16"
-        while True:
-            with torch.autocast(batch.images.device.type, torch.bfloat16, enabled=lower):
-                update = next(updates, None)
-            if update is None:
-                return
-            yield update
 
     def add(self, sums: dict[str, Tensor], counts: Counter[str], watched: Watched | None) -> None:
         """Take a large batch's losses and counts into the epoch's; a loss that is no number ends the run."""

@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -127,6 +128,38 @@ def test_loss_and_gradient_in_pieces_are_those_of_the_whole() -> None:
     torch.testing.assert_close(found, expected)
     # A factor on the loss is a factor on its gradient.
     torch.testing.assert_close(torch.autograd.grad(0.1 * found, wanted), torch.autograd.grad(0.1 * expected, wanted))
+
+
+def test_loss_and_gradient_in_bfloat16_are_as_near_to_the_exact_ones_as_autograd_brings_them() -> None:
+    torch.manual_seed(0)
+    critic = Critic(5, 4)
+    with torch.no_grad():
+        for parameter in critic.parameters():
+            parameter.mul_(3)  # Scores that differ: positive and negative pairs no longer cancel each other.
+    positions = torch.randn(9, 300, 5, generator=seeded()).requires_grad_()
+    features = torch.randn(9, 4, generator=seeded(1)).requires_grad_()
+    everyone, shifted = list(range(9)), [*range(1, 9), 0]
+    positive, negative = pairs(everyone, everyone), pairs(everyone, shifted)
+    wanted = (positions, features, *critic.parameters())
+
+    def in_pieces() -> Tensor:
+        return triplet_information_loss(critic, positions, features, positive, negative)
+
+    def as_a_whole() -> Tensor:
+        joint = critic(positions, features, positive.partner, positive.anchor)
+        marginal = critic(positions, features, negative.partner, negative.anchor)
+        return -jsd_mutual_information(joint, marginal)
+
+    def found(loss_of: Callable[[], Tensor], lower: bool) -> tuple[Tensor, ...]:
+        with torch.autocast("cpu", torch.bfloat16, enabled=lower):
+            loss = loss_of()
+        return loss, *torch.autograd.grad(loss, wanted)
+
+    exact, usual, ours = found(as_a_whole, False), found(as_a_whole, True), found(in_pieces, True)
+    for expected, by_autograd, value in zip(exact, usual, ours, strict=True):
+        assert value.dtype == torch.float32
+        error, allowed = ((found - expected).norm() / expected.norm() for found in (value, by_autograd))
+        assert 0 < error.item() < max(0.01, 1.5 * allowed.item())
 
 
 def test_pairs_that_are_there_twice_count_twice_but_are_scored_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,13 @@ def parts_by_flooding(weights: Tensor, threshold: float) -> list[int]:
 # Similarity
 
 
+def test_similarity_keeps_its_digits_where_networks_compute_in_bfloat16() -> None:
+    prediction = random_prediction(20, 5, 0)
+    with torch.autocast("cpu", torch.bfloat16):
+        lower = similarity(prediction)
+    assert torch.equal(lower, similarity(prediction))
+
+
 def test_similarity_of_predictions_worked_by_hand() -> None:
     # (3/7, 4/7) points along (0.6, 0.8); its cosine with (1, 0) is 0.6, with (0, 1) it is 0.8.
     found = similarity(torch.tensor([[1.0, 0.0], [0.0, 1.0], [3 / 7, 4 / 7]]))

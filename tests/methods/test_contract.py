@@ -92,6 +92,20 @@ def test_probabilities_and_features_of_new_images_have_the_right_shapes(finished
         assert probabilities.dtype == features.dtype == np.float32
 
 
+def test_networks_learn_in_bfloat16_and_are_kept_in_float32(
+    finished: Finished, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dccm.run.require_precision", lambda *_: None)  # This CPU may have to imitate it.
+    fitted = fit(FOUND.images, config_of(finished.method, precision="bfloat16"))
+    assert all(tensor.dtype != torch.bfloat16 for tensor in fitted.model.method.state_dict().values())
+    assert np.isfinite(fitted.model.predict_proba(FOUND.images)).all()
+    assert all(np.isfinite(record["loss"]) for record in fitted.history)
+    if fitted.history:
+        usual = fit(FOUND.images, config_of(finished.method)).history[0]["loss"]
+        assert fitted.history[0]["loss"] != usual
+        assert fitted.history[0]["loss"] == pytest.approx(usual, rel=0.3)
+
+
 def test_the_method_is_described(finished: Finished) -> None:
     kind = METHODS[finished.method]
     assert kind.year > 1900

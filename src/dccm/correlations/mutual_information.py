@@ -40,19 +40,13 @@ def triplet_information_loss(
         negative: Pairs taken as drawn from the product of the marginals.
     """
     if positions.device.type == "cpu":
+        first = critic.of_map(positions), critic.of_feature(features)
+        later = critic.middle.weight, critic.middle.bias, critic.score.weight, critic.score.bias
         maps, anchors, sign, weight = _once_each(positive, negative)
-        loss: Tensor = _LossInPieces.apply(  # type: ignore[no-untyped-call]
-            critic.of_map(positions),
-            critic.of_feature(features),
-            critic.middle.weight,
-            critic.middle.bias,
-            critic.score.weight,
-            critic.score.bias,
-            maps,
-            anchors,
-            sign,
-            weight / positions.shape[1],
-        )
+        with torch.autocast("cpu", enabled=False):  # The first layer has the wanted precision already.
+            loss: Tensor = _LossInPieces.apply(  # type: ignore[no-untyped-call]
+                *first, *later, maps, anchors, sign, weight / positions.shape[1]
+            )
         return loss
     # A GPU has memory for all pairs at once, autograd follows its lower precision, and nothing waits for a count.
     maps = torch.cat([positive.partner, negative.partner])
@@ -81,7 +75,8 @@ class _LossInPieces(torch.autograd.Function):
     """L_MI with its gradient, piece by piece: no layer of the critic ever exists for all pairs.
 
     Each piece goes forward and back at once while it is in the cache; the gradient waits for `backward`. The values
-    are those of `Critic.forward` and `jsd_mutual_information`.
+    are those of `Critic.forward` and `jsd_mutual_information`, computed in the precision of `maps` and `others`; what
+    is summed over pieces is summed in single precision at least.
     """
 
     @staticmethod
@@ -100,27 +95,29 @@ class _LossInPieces(torch.autograd.Function):
     ) -> Tensor:
         """Sum of weight * softplus(sign * score) over all pairs and positions."""
         inputs = (maps, others, middle, middle_bias, score, score_bias)
-        gradients = [torch.zeros_like(tensor) for tensor in inputs]
+        gradients = [torch.zeros_like(tensor, dtype=weight.dtype) for tensor in inputs]
         of_maps, of_others, of_middle, of_middle_bias, of_score, of_score_bias = gradients
+        middle, middle_bias, score, score_bias = (tensor.to(maps.dtype) for tensor in inputs[2:])
         count, width = maps.shape[1:]
-        loss = maps.new_zeros(())
+        loss = weight.new_zeros(())
         pieces = -(-len(map_index) * count // _ROWS)
         for part in torch.arange(len(map_index)).tensor_split(pieces) if pieces else ():
             which, whose = map_index[part], feature_index[part]
             first = (maps[which] + others[whose].unsqueeze(1)).relu_().view(-1, width)
             second = torch.addmm(middle_bias, first, middle.T).relu_()
             scores = torch.addmv(score_bias, second, score[0]).view(-1, count)
-            signed = scores * sign[part, None]
+            signed = scores * sign[part, None]  # Here at the precision of the loss.
             loss += weight[part] @ F.softplus(signed).sum(dim=1)
             at_scores = (signed.sigmoid_() * (weight * sign)[part, None]).view(-1)
             of_score_bias += at_scores.sum()
+            at_scores = at_scores.to(maps.dtype)
             of_score[0] += at_scores @ second
             at_second = second.sign_().mul_(score).mul_(at_scores.unsqueeze(1))  # ReLU lets pass where it was positive.
             of_middle_bias += at_second.sum(dim=0)
-            of_middle.addmm_(at_second.T, first)
+            of_middle += at_second.T @ first
             at_first = (at_second @ middle).mul_(first.sign_()).view(-1, count, width)
-            of_maps.index_add_(0, which, at_first)
-            of_others.index_add_(0, whose, at_first.sum(dim=1))
+            of_maps.index_add_(0, which, at_first.to(weight.dtype))
+            of_others.index_add_(0, whose, at_first.sum(dim=1, dtype=weight.dtype))
         context.save_for_backward(*gradients)
         return loss
 

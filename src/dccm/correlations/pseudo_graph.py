@@ -24,9 +24,10 @@ def similarity(prediction: Tensor) -> Tensor:
     Returns:
         (B, B), in [0, 1] because predictions are not negative.
     """
-    direction = F.normalize(prediction, dim=1)
-    # Rounding can push a cosine past 1.
-    return (direction @ direction.T).clamp(0, 1)
+    with torch.autocast(prediction.device.type, enabled=False):  # Whether cosines near 1 differ is what is asked.
+        direction = F.normalize(prediction, dim=1)
+        # Rounding can push a cosine past 1.
+        return (direction @ direction.T).clamp(0, 1)
 
 
 def pseudo_graph(similarity: Tensor, threshold: float) -> Tensor:

@@ -139,7 +139,9 @@ class Encoder(nn.Module):
         conv = self.deep(feature_map)
         feature = self.hidden(self.pool(conv).flatten(1))
         logits = self.output(feature)
-        return EncoderOutput(feature_map, conv, feature, logits, torch.softmax(self.output_norm(logits), dim=1))
+        outputs = self.output_norm(logits)
+        wide = torch.promote_types(outputs.dtype, torch.float32)  # Thresholds ask for more digits than bfloat16 has.
+        return EncoderOutput(feature_map, conv, feature, logits, torch.softmax(outputs, dim=1, dtype=wide))
 
     def _shrunk(self, images: Tensor) -> Tensor:
         if self.scale == 1:
