@@ -183,7 +183,7 @@ def training(rounds: int, mini: int) -> dict[str, float]:
         "fast": settings_of("fast", {"mini_batch": mini, "scale": 1.0}),
         "fast, small images": settings_of("fast", {"mini_batch": mini}),
     }
-    if has_bfloat16():
+    if has_bfloat16(CPU):
         lower: dict[str, object] = {"precision": "bfloat16"}
         contestants["same arithmetic, bfloat16"] = settings_of("released", same | lower)
         contestants["fast, small images, bfloat16"] = settings_of("fast", {"mini_batch": mini} | lower)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dccm.errors import UserError
-from dccm.machine import choose_device, require_compiler, require_precision
+from dccm.machine import choose_device, choose_precision, require_compiler
 
 
 def kept(**environment: str) -> str:
@@ -36,11 +36,19 @@ def test_compiling_without_a_compiler_is_refused_before_the_first_step(monkeypat
     require_compiler(torch.device("cuda"))
 
 
-def test_bfloat16_is_refused_on_a_cpu_that_would_imitate_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: {"avx512_bf16": False, "amx_bf16": False})
-    with pytest.raises(UserError, match="precision must be float32 on this CPU, got bfloat16"):
-        require_precision("bfloat16", torch.device("cpu"))
-    require_precision("float32", torch.device("cpu"))
-    require_precision("bfloat16", torch.device("cuda"))
+def test_bfloat16_is_chosen_on_a_cpu_that_has_it_and_refused_on_one_that_would_imitate_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cpu = torch.device("cpu")
     monkeypatch.setattr("torch.cpu.get_capabilities", lambda: {"avx512_bf16": True, "amx_bf16": False})
-    require_precision("bfloat16", torch.device("cpu"))
+    assert [choose_precision(name, cpu) for name in ("auto", "float32", "bfloat16")] == [
+        "bfloat16",
+        "float32",
+        "bfloat16",
+    ]
+    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: {"avx512_bf16": False, "amx_bf16": False})
+    assert choose_precision("auto", cpu) == choose_precision("float32", cpu) == "float32"
+    with pytest.raises(UserError, match="precision must be float32 or auto on this CPU, got bfloat16"):
+        choose_precision("bfloat16", cpu)
+    assert choose_precision("bfloat16", torch.device("cuda")) == "bfloat16"
+    assert choose_precision("auto", torch.device("mps")) == "float32"

@@ -47,8 +47,8 @@ class TrainingConfig:
     """Decides every random draw."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1, mps."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Numbers that networks compute in; bfloat16 is faster on GPUs and CPUs that have it."""
+    precision: Literal["auto", "float32", "bfloat16"] = "float32"
+    """Numbers that networks learn in; bfloat16 is faster where a GPU or CPU is made for it, auto takes it there."""
     compile: bool = False
     """Let torch.compile rewrite the networks; it costs a minute at the start and needs a C++ compiler on a CPU."""
     schedule: Literal["constant", "cosine"] = "constant"

@@ -5,10 +5,13 @@ import os
 import shutil
 import sys
 from functools import cache
+from typing import Literal
 
 import torch
 
 from dccm.errors import UserError
+
+Precision = Literal["float32", "bfloat16"]
 
 # Parameters of glibc's mallopt.
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
@@ -34,18 +37,24 @@ def require_compiler(device: torch.device) -> None:
         raise UserError("compile = true needs a C++ compiler (g++, clang++ or cl). Install one, or leave it out.")
 
 
-def has_bfloat16() -> bool:
-    """Whether the CPU has instructions for bfloat16, whatever its maker calls them."""
-    return any(can for name, can in torch.cpu.get_capabilities().items() if "bf16" in name)
+def has_bfloat16(device: torch.device) -> bool:
+    """Whether the processor is made for bfloat16, and does not just imitate it."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    # Each maker has a name of its own for the instructions.
+    return device.type == "cpu" and any(can for name, can in torch.cpu.get_capabilities().items() if "bf16" in name)
 
 
-def require_precision(precision: str, device: torch.device) -> None:
-    """Refuse bfloat16 on a CPU that would have to imitate it."""
-    if precision == "bfloat16" and device.type == "cpu" and not has_bfloat16():
+def choose_precision(name: str, device: torch.device) -> Precision:
+    """The precision of this name; `auto` takes bfloat16 where the processor is made for it."""
+    if name == "float32" or (name == "auto" and not has_bfloat16(device)):
+        return "float32"
+    if device.type == "cpu" and not has_bfloat16(device):
         raise UserError(
-            "precision must be float32 on this CPU, got bfloat16: it has no instructions for it such as avx512_bf16, "
-            "and would only be slower. Leave it out."
+            "precision must be float32 or auto on this CPU, got bfloat16: it has no instructions for it such as "
+            "avx512_bf16, and would only be slower. Leave it out."
         )
+    return "bfloat16"
 
 
 @cache

@@ -4,7 +4,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -17,7 +17,7 @@ from dccm.data.loader import Bytes
 from dccm.errors import UserError, require
 from dccm.evaluation.metrics import scores
 from dccm.files import write_atomically
-from dccm.machine import keep_memory, require_compiler, require_precision
+from dccm.machine import choose_precision, keep_memory, require_compiler
 from dccm.methods.base import DirectMethod
 from dccm.model import Model, RunConfig
 from dccm.networks.encoder import ImageShape
@@ -79,14 +79,15 @@ def fit(
     keep_memory()
     started = time.monotonic() - (resume.document["seconds"] if resume else 0)
     loader = model.loader(images)
-    require_precision(config.training.precision, loader.device)
+    precision = choose_precision(config.training.precision, loader.device)
     if isinstance(model.method, DirectMethod):
         model.method.fit(loader, report or _ignore)
         return Fitted(model, [], time.monotonic() - started)
     if config.training.compile:
         require_compiler(loader.device)
         model.learner.compile_networks()
-    history = train(model.learner, loader, config.training, checkpoints=checkpoints, resume=resume, report=report)
+    training = replace(config.training, precision=precision)
+    history = train(model.learner, loader, training, checkpoints=checkpoints, resume=resume, report=report)
     model.learner.finish(loader)
     return Fitted(model, history, time.monotonic() - started)
 
