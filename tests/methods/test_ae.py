@@ -51,6 +51,19 @@ def test_loss_is_the_cross_entropy_of_the_pixels() -> None:
     assert update.images == 20
 
 
+def test_squared_error_is_that_of_the_decoded_pixels_which_are_shown_in_their_range() -> None:
+    model, method = untrained(ImageShape(1, 8, 8), loss="squared_error")
+    last = method.decoder.get_submodule("layers.double2")
+    assert isinstance(last, nn.ConvTranspose2d)
+    assert last.bias is not None
+    last.weight.data.zero_()
+    last.bias.data.fill_(1.5)
+    images = model.loader(bars(20, side=8).images).images / 255
+    update = next(method.updates(next(model.loader(bars(20, side=8).images).shuffled(0))))
+    assert update.loss.item() == pytest.approx(((1.5 - images) ** 2).mean(), rel=1e-4)
+    assert (method.reconstruct(torch.rand(2, 1, 8, 8)) == 1).all()
+
+
 def test_features_have_length_one_and_no_image_without_a_code_breaks_them() -> None:
     _, method = untrained(ImageShape(1, 8, 8))
     images = torch.rand(6, 1, 8, 8, generator=seeded())

@@ -6,7 +6,7 @@ matters in it.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -27,6 +27,8 @@ class AEConfig:
 
     network: Network = "conv"
     """The encoder that other methods have, or fully connected layers, of which the paper's auto-encoders are."""
+    loss: Literal["cross_entropy", "squared_error"] = "cross_entropy"
+    """How far a pixel is from the image's: cross-entropy of values in [0, 1], or the square of the difference."""
     mini_batch: int = 100
     """Images in one gradient step."""
     learning_rate: float = 1e-3
@@ -57,18 +59,23 @@ class AEMethod(GradientMethod):
         self.optimizers = {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate, fused=fused)}
 
     def updates(self, batch: Batch) -> Iterator[Update]:
-        """For each mini-batch, the cross-entropy of its pixels, which lie in [0, 1]."""
+        """For each mini-batch, the distance of its pixels, which lie in [0, 1]."""
+        distance = F.mse_loss if self._squared else F.binary_cross_entropy_with_logits
         for images in batch.images.tensor_split(equal_parts(len(batch.images), self.config.mini_batch)):
-            loss = F.binary_cross_entropy_with_logits(self._decoded(images), images)
-            yield Update(loss, self.optimizers["all"], len(images))
+            yield Update(distance(self._decoded(images), images), self.optimizers["all"], len(images))
 
     def reconstruct(self, images: Tensor) -> Tensor:
         """What the decoder makes of the images' codes, with values in [0, 1]."""
-        return torch.sigmoid(self._decoded(images))
+        decoded = self._decoded(images)
+        return decoded.clamp(0, 1) if self._squared else torch.sigmoid(decoded)
+
+    @property
+    def _squared(self) -> bool:
+        return self.config.loss == "squared_error"
 
     def _decoded(self, images: Tensor) -> Tensor:
-        logits: Tensor = self.decoder(feature_of(self.encoder, images))
-        return logits
+        decoded: Tensor = self.decoder(feature_of(self.encoder, images))
+        return decoded
 
     def embed(self, images: Tensor) -> Tensor:
         """The code: of dense layers as it is; of the convolutional encoder, which has no negative values, at length 1.
