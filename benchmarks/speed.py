@@ -343,7 +343,9 @@ def main() -> None:
         committed = json.loads(table.read_text())
         before = {name: committed.pop(name) for name in machine}
         if before != machine:
-            print(f"The committed table is of another machine, {before}; this is {machine}: ratios may differ for that.")
+            print(
+                f"The committed table is of another machine, {before}; this is {machine}: ratios may differ for that."
+            )
         worse = compared(found, committed)
         sys.exit("Slower than the committed table:\n" + "\n".join(worse) if worse else 0)
     table.write_text(json.dumps(machine | found, indent=1) + "\n")
