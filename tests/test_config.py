@@ -64,7 +64,6 @@ def test_an_unknown_setting_is_refused_with_the_likely_one() -> None:
         ({"critic_positions": "some"}, "critic_positions must be a whole number or one of 'all', got 'some'"),
         ({"critic_positions": 0}, "critic_positions must be 'all' or at least 1, got 0"),
         ({"graph_threshold": 95}, "graph_threshold must lie in \\[0, 1\\], got 95"),
-        ({"label_start": 1}, "label_start must lie in \\[0, 1\\), got 1"),
         ({"label_weight": -1}, "label_weight must not be negative, got -1"),
         ({"clean_weight": 0, "perturbed_weight": 0}, "must not both be 0"),
         ({"n_clusters": 1}, "n_clusters must be at least 2, got 1"),

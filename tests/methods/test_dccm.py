@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -39,17 +38,6 @@ def test_terms_add_up_to_the_objective() -> None:
         assert float(terms["label"].detach()) > 0
         expected = terms["graph"] + 5 * terms["label"] + 0.1 * terms["information"]
         torch.testing.assert_close(update.loss, expected)
-
-
-def test_pseudo_labels_are_learnt_from_after_their_share_of_the_run_only() -> None:
-    made = model(label_threshold=0.2, label_start=0.5)
-    batch = next(made.loader(bars(30, side=8).images).shuffled(0))
-    made.method.train()
-    for done, weight in ((0.0, 0), (0.49, 0), (0.5, 5), (1.0, 5)):
-        update = next(iter(made.learner.updates(replace(batch, done=done))))
-        terms = update.terms
-        assert float(terms["label"].detach()) > 0
-        torch.testing.assert_close(update.loss, terms["graph"] + weight * terms["label"] + 0.1 * terms["information"])
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,6 @@ class DCCMConfig:
     """Probability from which a pseudo-label is trained on (thres_2)."""
     label_weight: float = 5.0
     """Weight of the pseudo-label loss (alpha)."""
-    label_start: float = 0.0
-    """Share of the run after which pseudo-labels are learnt from; before it their loss has no weight."""
     information_weight: float = 0.1
     """Weight of the triplet mutual information (beta)."""
     clean_weight: float = 1.0
@@ -82,10 +80,6 @@ class DCCMConfig:
     """Step size."""
 
     def __post_init__(self) -> None:
-        require(
-            0 <= self.label_start < 1,
-            f"label_start must lie in [0, 1), got {self.label_start:g}. Give label_weight = 0 to leave labels out.",
-        )
         for name in ("graph_threshold", "label_threshold"):
             value = getattr(self, name)
             require(0 <= value <= 1, f"{name} must lie in [0, 1], got {value:g}. The paper's is 0.95 or 0.9.")
@@ -154,7 +148,6 @@ class DCCMMethod(SeveralStarts):
     def _losses(self, start: Start, batch: Batch, targets: Targets) -> Iterator[tuple[Tensor, dict[str, Tensor], int]]:
         """The objective on one mini-batch after the other, with its terms and the number of images."""
         minis = equal_parts(len(batch.images), self.config.mini_batch)
-        label_weight = self.config.label_weight if batch.done >= self.config.label_start else 0.0
         for _ in range(self.config.uses):
             perturbed = perturb(batch.images, self.perturbation, batch.generator)
             order = torch.randperm(len(batch.images), generator=batch.generator, device=batch.images.device)
@@ -163,7 +156,7 @@ class DCCMMethod(SeveralStarts):
                 terms = self._terms(start, views, targets.rows(index), batch.generator)
                 loss = objective(
                     terms,
-                    label_weight=label_weight,
+                    label_weight=self.config.label_weight,
                     information_weight=self.config.information_weight,
                 )
                 yield loss, terms._asdict(), len(index)
