@@ -257,7 +257,6 @@ import resource, sys
 from dccm.data.synthetic import bars
 from dccm.model import make_config
 from dccm.run import fit
-from dccm.training import computed_in
 thousands = int(sys.argv[1])
 images = bars(1000, side=32, channels=3).images.repeat(thousands, axis=0)
 fit(images, make_config("dccm", "fast", "", {{"budget_passes": 2 / thousands, "mini_batch": {mini}}}))

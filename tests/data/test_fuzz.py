@@ -83,7 +83,7 @@ def damaged_files(count: int, seed: int) -> dict[str, bytes]:
     return files
 
 
-def account(source: Source, expected: set[str]) -> None:
+def assert_all_accounted_for(source: Source, expected: set[str]) -> None:
     """Prepare a source, and see that each name is in the manifest once, as an image or with a reason."""
     with tempfile.TemporaryDirectory() as cache:
         found = prepare(source, WANTED, cache=Path(cache), workers=2)
@@ -105,14 +105,14 @@ def test_damaged_files_in_a_folder_are_accounted_for(seed: int, tmp_path: Path) 
     for number, (name, content) in enumerate(files.items()):
         put(tmp_path / f"{number % 3}" / name if name != "sound.png" else tmp_path / name, content)
     source = open_source(tmp_path)
-    account(source, {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")})
+    assert_all_accounted_for(source, {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")})
 
 
 @pytest.mark.parametrize("seed", range(5, 10))
 def test_damaged_files_in_an_archive_are_accounted_for(seed: int, tmp_path: Path) -> None:
     files = damaged_files(200, seed) | {"sound.png": png()}
     path = zipped(tmp_path / "a.zip", files) if seed % 2 else tar(tmp_path / "a.tar.gz", files)
-    account(open_source(path), set(files))
+    assert_all_accounted_for(open_source(path), set(files))
 
 
 @settings(max_examples=25, deadline=None, derandomize=True, database=None)
@@ -122,7 +122,7 @@ def test_any_bytes_are_accounted_for(contents: list[bytes], head: bytes) -> None
     with tempfile.TemporaryDirectory() as folder:
         for name, content in files.items():
             put(Path(folder) / name, content)
-        account(open_source(folder), set(files))
+        assert_all_accounted_for(open_source(folder), set(files))
 
 
 @pytest.mark.parametrize("suffix", [".zip", ".tar", ".tar.gz", ".tar.bz2", ".tar.xz"])
