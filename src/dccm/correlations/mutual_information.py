@@ -103,7 +103,8 @@ class _LossInPieces(torch.autograd.Function):
         pieces = -(-len(map_index) * count // _ROWS)
         for part in torch.arange(len(map_index)).tensor_split(pieces) if pieces else ():
             which, whose = map_index[part], feature_index[part]
-            first = (maps[which] + others[whose].unsqueeze(1)).relu_().view(-1, width)
+            # index_select copies whole maps; an index in brackets would take their values one by one.
+            first = maps.index_select(0, which).add_(others.index_select(0, whose).unsqueeze(1)).relu_().view(-1, width)
             second = torch.addmm(middle_bias, first, middle.T).relu_()
             scores = torch.addmv(score_bias, second, score[0]).view(-1, count)
             signed = scores * sign[part, None]  # Here at the precision of the loss.
