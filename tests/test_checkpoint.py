@@ -1,5 +1,7 @@
 import errno
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -107,19 +109,22 @@ def test_without_any_sound_checkpoint_there_is_none(tmp_path: Path) -> None:
     assert len(problems) == 1
 
 
-@pytest.mark.parametrize("kind", [torch.optim.RMSprop, torch.optim.Adam])
-def test_an_optimizer_goes_on_exactly_from_its_tensors(kind: type[torch.optim.Optimizer], tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [torch.optim.RMSprop, torch.optim.Adam, partial(torch.optim.Adam, fused=True)])
+def test_an_optimizer_goes_on_exactly_from_its_tensors(
+    kind: Callable[..., torch.optim.Optimizer], tmp_path: Path
+) -> None:
     def step(weight: torch.Tensor, optimizer: torch.optim.Optimizer) -> None:
         optimizer.zero_grad()
         (weight**3).sum().backward()
         optimizer.step()
 
-    first = torch.nn.Parameter(torch.rand(5, generator=torch.Generator().manual_seed(0)))
-    one = kind([first], lr=0.1)  # type: ignore[call-arg]
+    drawn = torch.rand(4, 3, 2, 2, generator=torch.Generator().manual_seed(0))
+    first = torch.nn.Parameter(drawn.to(memory_format=torch.channels_last))
+    one = kind([first], lr=0.1)
     step(first, one)
     write_tensors(tmp_path / "state", optimizer_tensors("optimizer", one), {})
     second = torch.nn.Parameter(first.detach().clone())
-    other = kind([second], lr=0.1)  # type: ignore[call-arg]
+    other = kind([second], lr=0.1)
     load_optimizer("optimizer", other, read_tensors(tmp_path / "state").tensors)
     step(first, one)
     step(second, other)

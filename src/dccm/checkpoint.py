@@ -107,10 +107,13 @@ def optimizer_tensors(name: str, optimizer: torch.optim.Optimizer) -> dict[str, 
 
 
 def load_optimizer(name: str, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Put back what `optimizer_tensors` gave."""
+    """Put back what `optimizer_tensors` gave, laid out in memory as the weights are: fused steps go by that order."""
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for flat, tensor in tensors.items():
         if flat.startswith(f"{name}."):
             number, key = flat[len(name) + 1 :].split(".")
-            state.setdefault(int(number), {})[key] = tensor.clone()
+            weight = weights[int(number)]
+            like = weight if tensor.shape == weight.shape else tensor
+            state.setdefault(int(number), {})[key] = torch.empty_like(like, dtype=tensor.dtype).copy_(tensor)
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

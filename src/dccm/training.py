@@ -338,7 +338,7 @@ class _Run:
             for name, optimizer in self.learner.optimizers.items():
                 load_optimizer(f"optimizer.{name}", optimizer, tensors)
             self.position = Position(**checkpoint.document)
-        except (RuntimeError, TypeError, KeyError) as error:
+        except (RuntimeError, TypeError, KeyError, IndexError) as error:
             raise UserError(
                 "The checkpoint belongs to another kind of run: its weights or fields do not fit. "
                 "Resume with the settings it was begun with, or choose a new output folder."

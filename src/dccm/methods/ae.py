@@ -54,9 +54,7 @@ class AEMethod(GradientMethod):
         [self.config] = configs
         self.encoder, self.decoder, _ = autoencoder(self.config.network, shape, n_clusters)
         self.readout = KMeansReadout(n_clusters)
-        # Fused steps take weights and their means as they lie in memory, which differs between those of convolutions.
-        fused = self.config.network == "dense"
-        self.optimizers = {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate, fused=fused)}
+        self.optimizers = {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate, fused=True)}
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """For each mini-batch, the distance of its pixels, which lie in [0, 1]."""

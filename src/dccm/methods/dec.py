@@ -107,10 +107,9 @@ class DECMethod(GradientMethod):
         self.register_buffer("scale", torch.ones(()))  # Of the pixels.
         both = [*self.encoder.parameters(), *self.decoder.parameters()]
         clustering = [*self.encoder.parameters(), self.centres]
-        fused = self.config.network == "dense"  # For the same reason as in `ae.py`.
         self.optimizers = {
-            "autoencoder": torch.optim.Adam(both, lr=self.config.learning_rate, fused=fused),
-            "clustering": torch.optim.Adam(clustering, lr=self.config.clustering_rate, fused=fused),
+            "autoencoder": torch.optim.Adam(both, lr=self.config.learning_rate, fused=True),
+            "clustering": torch.optim.Adam(clustering, lr=self.config.clustering_rate, fused=True),
         }
 
     def before_epoch(self, loader: Loader, moment: Moment) -> None:
