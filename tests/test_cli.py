@@ -69,6 +69,7 @@ def test_a_run_directory_holds_all_that_was_promised(finished: Path) -> None:
     result = json.loads((finished / "result.json").read_text())
     assert result["scores"] is None
     assert result["settings"]["n_clusters"] == 3
+    assert result["settings"]["device"] in ("cpu", "cuda")  # What was used, not "auto".
     assert result["versions"]["torch"]
     assert "broken.png,not an image" in (finished / "skipped.csv").read_text()
     assert len((finished / "history.jsonl").read_text().splitlines()) == 2

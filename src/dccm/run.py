@@ -35,6 +35,8 @@ class Fitted:
     model: Model
     history: list[Record]
     seconds: float
+    used: Settings
+    """Device and precision that it was computed with, whatever `auto` turned out to be."""
 
 
 def new_model(images: Bytes, config: RunConfig) -> Model:
@@ -80,16 +82,17 @@ def fit(
     started = time.monotonic() - (resume.document["seconds"] if resume else 0)
     loader = model.loader(images)
     precision = choose_precision(config.training.precision, loader.device)
+    used: Settings = {"device": str(loader.device), "precision": precision}
     if isinstance(model.method, DirectMethod):
         model.method.fit(loader, report or _ignore)
-        return Fitted(model, [], time.monotonic() - started)
+        return Fitted(model, [], time.monotonic() - started, used)
     if config.training.compile:
         require_compiler(loader.device)
         model.learner.compile_networks()
     training = replace(config.training, precision=precision)
     history = train(model.learner, loader, training, checkpoints=checkpoints, resume=resume, report=report)
     model.learner.finish(loader)
-    return Fitted(model, history, time.monotonic() - started)
+    return Fitted(model, history, time.monotonic() - started, used)
 
 
 def _ignore(_: Progress | Stage) -> None:
@@ -168,7 +171,7 @@ def _write(
         n_duplicates=len(found.duplicates),
         n_clusters=config.data.n_clusters,
         seed=config.training.seed,
-        settings=config.settings(),
+        settings=config.settings() | fitted.used,
         scores=None if labels is None else scores(labels, probabilities.argmax(axis=1)),
         baseline=compared,
         cost={"seconds": fitted.seconds, "passes": last.get("passes", 0.0), "peak_memory_mb": peak_memory()},
