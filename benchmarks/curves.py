@@ -1,6 +1,6 @@
 """The curve of one preset on one data set within a budget: scores against passes and minutes.
 
-python -m benchmarks.curves cifar10.parquet --preset fast --budget minutes:30 --seed 0
+python -m benchmarks.curves cifar10.parquet --dataset cifar10 --preset fast --budget minutes:30
 
 Labels are used for the curve only: on 5,000 fixed images while training (the clock stands still meanwhile), on all
 images at the end. Writes benchmarks/results/curves/<data>_<preset>_<seed>.json.

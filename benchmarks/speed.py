@@ -59,7 +59,7 @@ CPU = torch.device("cpu")
 
 def settings_of(preset: str, overrides: dict[str, object]) -> RunConfig:
     """A preset for the images of all contestants."""
-    return make_config("dccm", preset, "cifar10" if preset != "fast" else "", overrides | {"n_clusters": 10})
+    return make_config("dccm", preset, "cifar10", overrides)
 
 
 def package_step(config: RunConfig) -> Callable[[Tensor], None]:
@@ -180,7 +180,7 @@ def training(rounds: int, mini: int) -> dict[str, float]:
     same: dict[str, object] = {"uses": 1, "critic_positions": "all", "mini_batch": 32}
     contestants = {
         "same arithmetic": settings_of("released", same),
-        "fast": settings_of("fast", {"mini_batch": mini, "scale": 1.0}),
+        "fast": settings_of("fast", {"mini_batch": mini, "input_side": "full"}),
         "fast, small images": settings_of("fast", {"mini_batch": mini}),
     }
     if has_bfloat16(CPU):
@@ -215,7 +215,7 @@ def prediction(rounds: int, folder: Path) -> dict[str, float]:
     """Images per second of `predict_proba` from a memory map, against the encoder's bare forward pass."""
     np.save(folder / "images.npy", bars(4000, side=32, channels=3, classes=10).images)
     mapped = np.load(folder / "images.npy", mmap_mode="r")
-    model = Model.untrained(SHAPE, settings_of("fast", {"scale": 1.0}))
+    model = Model.untrained(SHAPE, settings_of("fast", {"input_side": "full"}))
     encoder = Encoder(SHAPE, 10, logit_norm="batch").to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     tensor = torch.cat(list(Loader(mapped, batch_size=1000, seed=0, device=CPU).ordered()))
     encoder.eval()

@@ -121,10 +121,24 @@ def test_a_method_without_an_encoder_is_refused_before_images_are_read(
     assert "The method 'kmeans' has no encoder" in said
 
 
+@pytest.mark.parametrize(
+    ("side", "more", "words"),
+    [
+        (8, [], "for 32 pixels, preset paper."),
+        (64, [], "for 64 pixels, preset paper."),
+        (64, ["--preset", "fast"], "for 32 pixels, which sees them at 24 x 24, preset fast."),
+    ],
+)
 def test_what_is_about_to_happen_names_the_network_of_methods_that_have_one(
-    split: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    side: int,
+    more: list[str],
+    words: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    words = ["cluster", split, "-k", 3, "-o", tmp_path / "run", *(word for word in QUICK if word != "--quiet")]
-    assert dccm(*words, monkeypatch=monkeypatch) == 0
-    said = capsys.readouterr().err
-    assert "into 3 clusters by dccm with the paper's network for 32 pixels, preset paper." in said
+    np.save(tmp_path / "bars.npy", bars(20, side=side, classes=3).images)
+    quick = [word for word in QUICK if word != "--quiet"]
+    command = ["cluster", tmp_path / "bars.npy", "-k", 3, "-o", tmp_path / "run", *quick, *more]
+    assert dccm(*command, monkeypatch=monkeypatch) == 0
+    assert f"into 3 clusters by dccm with the paper's network {words}" in capsys.readouterr().err

@@ -63,6 +63,7 @@ def test_an_unknown_setting_is_refused_with_the_likely_one() -> None:
         ({"zoom": [1.2, 0.8]}, "zoom must be \\[low, high\\]"),
         ({"critic_positions": "some"}, "critic_positions must be a whole number or one of 'all', got 'some'"),
         ({"critic_positions": 0}, "critic_positions must be 'all' or at least 1, got 0"),
+        ({"input_side": 7}, "input_side must be 'full' or at least 8 pixels, got 7. Take 24 or 32."),
         ({"graph_threshold": 95}, "graph_threshold must lie in \\[0, 1\\], got 95"),
         ({"label_weight": -1}, "label_weight must not be negative, got -1"),
         ({"clean_weight": 0, "perturbed_weight": 0}, "must not both be 0"),

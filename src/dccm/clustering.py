@@ -177,8 +177,11 @@ def _say_what(found: ImageSet, config: RunConfig, display: Display) -> None:
     count, height, width, channels = found.images.shape
     network = ""
     if issubclass(METHODS[config.method], GradientMethod):
-        side = nearest_architecture(ImageShape(channels, height, width)).side
-        network = f" with the paper's network for {side} pixels"
+        side: Any = config.settings().get("input_side", "full")  # Not every method has it.
+        entering = ImageShape(channels, height, width).shrunk(side)
+        network = f" with the paper's network for {nearest_architecture(entering).side} pixels"
+        if entering[1:] != (height, width):
+            network += f", which sees them at {entering.height} x {entering.width}"
     display.say(
         f"{count:,} images of {height} x {width} x {channels} ({len(found.skipped):,} skipped, "
         f"{len(found.duplicates):,} duplicates) into {config.data.n_clusters} clusters by {config.method}{network}, "

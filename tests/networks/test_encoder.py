@@ -11,6 +11,7 @@ from dccm.networks.encoder import (
     Encoder,
     EncoderOutput,
     ImageShape,
+    InputSide,
     LogitNorm,
     ShallowMap,
     nearest_architecture,
@@ -232,19 +233,22 @@ def test_constant_images_get_finite_predictions(value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "scale", "sides"),
+    ("shape", "input_side", "sides", "made_for"),
     [
-        (ImageShape(3, 32, 32), 0.75, (24, 24)),
-        (ImageShape(3, 32, 32), 0.1, (20, 20)),  # the least that the convolutions take
-        (ImageShape(1, 28, 28), 0.625, (20, 20)),
-        (ImageShape(3, 64, 96), 0.625, (40, 60)),
-        (ImageShape(3, 96, 96), 0.5, (48, 48)),
-        (ImageShape(1, 8, 8), 0.5, (8, 8)),
-        (ImageShape(3, 32, 32), 1.0, (32, 32)),
+        (ImageShape(3, 32, 32), 24, (24, 24), 32),
+        (ImageShape(3, 32, 32), 8, (8, 8), 32),  # padded, as such images are
+        (ImageShape(1, 28, 28), 20, (20, 20), 32),
+        (ImageShape(3, 64, 96), 32, (32, 48), 32),  # the network for what enters, not for the images
+        (ImageShape(3, 96, 96), 64, (64, 64), 64),
+        (ImageShape(1, 8, 8), 20, (8, 8), 32),  # never enlarged
+        (ImageShape(3, 96, 96), "full", (96, 96), 96),
     ],
 )
-def test_images_enter_smaller_but_never_too_small(shape: ImageShape, scale: float, sides: tuple[int, int]) -> None:
-    encoder = Encoder(shape, 4, scale=scale)
+def test_large_images_enter_smaller_and_get_the_network_for_that_size(
+    shape: ImageShape, input_side: InputSide, sides: tuple[int, int], made_for: int
+) -> None:
+    encoder = Encoder(shape, 4, input_side=input_side)
+    assert encoder.architecture.side == made_for
     seen = []
     encoder.shallow.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     images = torch.rand(2, *shape).to(memory_format=torch.channels_last)

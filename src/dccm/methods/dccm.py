@@ -24,7 +24,16 @@ from dccm.data.perturb import PerturbationConfig, perturb
 from dccm.errors import require
 from dccm.methods.starts import SeveralStarts, Start
 from dccm.networks.critic import Critic, map_positions
-from dccm.networks.encoder import Encoder, EncoderOutput, ImageShape, Initialisation, LogitNorm, ShallowMap
+from dccm.networks.encoder import (
+    SMALLEST_SIDE,
+    Encoder,
+    EncoderOutput,
+    ImageShape,
+    Initialisation,
+    InputSide,
+    LogitNorm,
+    ShallowMap,
+)
 from dccm.training import Update
 
 
@@ -68,8 +77,8 @@ class DCCMConfig:
     """Start of the weights: PyTorch's, or linear layers like the identity and Kaiming-normal convolutions."""
     starts: int = 1
     """Networks that begin with different weights; from 60 % of the run on the worst are dropped, one is left."""
-    scale: float = 1.0
-    """Factor by which images are shrunk before they enter the network: a pass costs less; see `Encoder`."""
+    input_side: InputSide = "full"
+    """Pixels of the shorter side with which larger images enter the network: a pass costs less; full: as they are."""
     mini_batch: int = 32
     """Images in one gradient step."""
     uses: int = 1
@@ -83,7 +92,10 @@ class DCCMConfig:
         for name in ("graph_threshold", "label_threshold"):
             value = getattr(self, name)
             require(0 <= value <= 1, f"{name} must lie in [0, 1], got {value:g}. The paper's is 0.95 or 0.9.")
-        require(0 < self.scale <= 1, f"scale must lie in (0, 1], got {self.scale:g}. 1 keeps images as they are.")
+        require(
+            self.input_side == "full" or self.input_side >= SMALLEST_SIDE,
+            f"input_side must be 'full' or at least {SMALLEST_SIDE} pixels, got {self.input_side}. Take 24 or 32.",
+        )
         for name in ("label_weight", "information_weight", "clean_weight", "perturbed_weight"):
             value = getattr(self, name)
             require(value >= 0, f"{name} must not be negative, got {value:g}. 0 turns a term off.")
@@ -126,7 +138,7 @@ class DCCMMethod(SeveralStarts):
         encoder = Encoder(
             shape,
             n_clusters,
-            scale=self.config.scale,
+            input_side=self.config.input_side,
             shallow_map=self.config.shallow_map,
             logit_norm=self.config.logit_norm,
             initialisation=self.config.initialisation,

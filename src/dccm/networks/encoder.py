@@ -13,6 +13,7 @@ from dccm.errors import require
 ShallowMap = Literal["pooled", "unpooled"]
 Initialisation = Literal["torch", "identity"]
 LogitNorm = Literal["none", "batch", "balanced"]
+InputSide = int | Literal["full"]
 
 SMALLEST_SIDE = 8
 
@@ -23,6 +24,13 @@ class ImageShape(NamedTuple):
     channels: int
     height: int
     width: int
+
+    def shrunk(self, side: InputSide) -> "ImageShape":
+        """The same with the shorter side brought down to this one; smaller images stay as they are."""
+        shorter = min(self.height, self.width)
+        if side == "full" or side >= shorter:
+            return self
+        return self._replace(height=round(self.height * side / shorter), width=round(self.width * side / shorter))
 
 
 class EncoderOutput(NamedTuple):
@@ -88,7 +96,8 @@ class Encoder(nn.Module):
     Args:
         shape: Shape of the images.
         n_clusters: Length of the prediction feature.
-        scale: Factor by which images are shrunk on their way in, but never below what the convolutions need.
+        input_side: Larger images are shrunk on their way in until their shorter side has so many pixels, and get the
+            network for that size; full: they enter as they are.
         shallow_map: Take S of the 32-pixel network behind the pooling that follows it, or before; the other two
             networks have no pooling there.
         logit_norm: Norm on the outputs of the last linear layer, which balances the clusters; see `logit_norm_layer`.
@@ -100,16 +109,16 @@ class Encoder(nn.Module):
         shape: ImageShape,
         n_clusters: int,
         *,
-        scale: float = 1.0,
+        input_side: InputSide = "full",
         shallow_map: ShallowMap = "pooled",
         logit_norm: LogitNorm = "none",
         initialisation: Initialisation = "torch",
     ) -> None:
         super().__init__()
-        self.architecture = nearest_architecture(shape)
-        padded = min(shape.height, shape.width) < self.architecture.smallest
-        smallest = SMALLEST_SIDE if padded else self.architecture.smallest
-        self.scale = max(scale, min(1.0, smallest / min(shape.height, shape.width)))
+        entering = shape.shrunk(input_side)
+        self.entering = None if entering == shape else (entering.height, entering.width)
+        self.architecture = nearest_architecture(entering)
+        padded = min(entering.height, entering.width) < self.architecture.smallest
         shallow, deep = self.architecture.shallow, self.architecture.deep
         if shallow_map == "unpooled" and shallow[-1][0] == "pool":
             shallow, deep = shallow[:-1], (shallow[-1], *deep)
@@ -144,10 +153,9 @@ class Encoder(nn.Module):
         return EncoderOutput(feature_map, conv, feature, logits, torch.softmax(outputs, dim=1, dtype=wide))
 
     def _shrunk(self, images: Tensor) -> Tensor:
-        if self.scale == 1:
+        if self.entering is None:
             return images
-        size = [round(side * self.scale) for side in images.shape[2:]]
-        smaller = F.interpolate(images, size=size, mode="bilinear", antialias=True, align_corners=False)
+        smaller = F.interpolate(images, size=self.entering, mode="bilinear", antialias=True, align_corners=False)
         last = images.is_contiguous(memory_format=torch.channels_last)
         return smaller.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
 
