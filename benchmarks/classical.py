@@ -3,8 +3,8 @@
 python -m benchmarks.classical cifar10.parquet --counts 10000 60000 --memory 8
 
 Both get the same images and scaling, and k-means the same number of starts. Each run has a process of its own, whose
-peak memory it reports. scikit-learn sits out where its matrix of all pairs would not fit. Adds to
-benchmarks/results/classical.json; a comparison that is there already is replaced.
+peak memory it reports. scikit-learn sits out where its matrix of all pairs would not fit, and is stopped after
+`--limit` minutes. Adds to benchmarks/results/classical.json; a comparison that is there already is replaced.
 """
 
 import argparse
@@ -12,9 +12,8 @@ import json
 import tempfile
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import TimeoutError, get_context
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -72,10 +71,14 @@ def measured(run: Callable[[np.ndarray], np.ndarray], path: Path, count: int) ->
     return Outcome(labels, time.perf_counter() - started, time.process_time() - cpu, peak_memory() or float("nan"))
 
 
-def alone(run: Callable[[np.ndarray], np.ndarray], path: Path, count: int) -> Outcome:
-    """The same, in a new process."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(measured, run, path, count).result()
+def alone(run: Callable[[np.ndarray], np.ndarray], path: Path, count: int, minutes: float = 60) -> Outcome:
+    """The same, in a new process, which is stopped after so many minutes.
+
+    Raises:
+        multiprocessing.TimeoutError: It was stopped.
+    """
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply_async(measured, (run, path, count)).get(60 * minutes)
 
 
 def sits_out(name: str, method: str, count: int, gigabytes: float) -> bool:
@@ -90,11 +93,18 @@ def compare(method: str, path: Path, labels: np.ndarray, count: int, arguments: 
         name: [] for name in contestants if not sits_out(name, method, count, arguments.memory)
     }
     clusters = len(np.unique(labels))
-    for seed in range(arguments.rounds):
-        for name, found in outcomes.items():
-            found.append(alone(partial(contestants[name], method, clusters=clusters, seed=seed), path, count))
-            print(count, method, name, f"{found[-1].seconds:.1f} s, {found[-1].peak_memory_mb:.0f} MB", flush=True)
     table: dict[str, Any] = {"rounds": arguments.rounds, "threads": torch.get_num_threads()}
+    for seed in range(arguments.rounds):
+        for name in list(outcomes):
+            run = partial(contestants[name], method, clusters=clusters, seed=seed)
+            try:
+                outcome = alone(run, path, count, arguments.limit)
+            except TimeoutError:
+                table[f"{name} stopped after minutes"] = arguments.limit
+                del outcomes[name]
+                continue
+            outcomes[name].append(outcome)
+            print(count, method, name, f"{outcome.seconds:.1f} s, {outcome.peak_memory_mb:.0f} MB", flush=True)
     for name, found in outcomes.items():
         each = [scores(labels[:count], outcome.labels) for outcome in found]
         table[name] = {
@@ -116,6 +126,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--memory", type=float, default=8.0, help="GiB of the machine")
+    parser.add_argument("--limit", type=float, default=30.0, help="minutes after which a run is stopped")
     arguments = parser.parse_args()
     found = read(arguments.source, arguments.split)
     assert found.labels is not None

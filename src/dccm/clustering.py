@@ -177,11 +177,15 @@ def _say_what(found: ImageSet, config: RunConfig, display: Display) -> None:
     count, height, width, channels = found.images.shape
     network = ""
     if issubclass(METHODS[config.method], GradientMethod):
-        side: Any = config.settings().get("input_side", "full")  # Not every method has it.
-        entering = ImageShape(channels, height, width).shrunk(side)
+        settings: Any = config.settings()
+        side, detail = settings.get("input_side", "full"), settings.get("detail", 1)  # Not every method has them.
+        shape = ImageShape(channels, height, width)
+        entering, fold = shape.shrunk(side), shape.fold(side, detail)
         network = f" with the paper's network for {nearest_architecture(entering).side} pixels"
-        if entering[1:] != (height, width):
-            network += f", which sees them at {entering.height} x {entering.width}"
+        if entering != shape:
+            network += f", which sees them at {fold * entering.height} x {fold * entering.width}"
+        if fold > 1:
+            network += f" in squares of {fold} x {fold}"
     display.say(
         f"{count:,} images of {height} x {width} x {channels} ({len(found.skipped):,} skipped, "
         f"{len(found.duplicates):,} duplicates) into {config.data.n_clusters} clusters by {config.method}{network}, "

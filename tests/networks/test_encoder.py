@@ -258,6 +258,37 @@ def test_large_images_enter_smaller_and_get_the_network_for_that_size(
     assert seen[0].mean().item() == pytest.approx(images.mean().item(), abs=0.05)
 
 
+@pytest.mark.parametrize(
+    ("shape", "detail", "channels", "sides"),
+    [
+        (ImageShape(3, 64, 64), 2, 12, (24, 24)),
+        (ImageShape(3, 96, 96), 4, 48, (24, 24)),
+        (ImageShape(3, 96, 96), 2, 12, (24, 24)),
+        (ImageShape(1, 48, 72), 2, 4, (24, 36)),
+        (ImageShape(3, 47, 47), 2, 3, (24, 24)),  # Not twice as large: shrunk alone.
+        (ImageShape(3, 20, 20), 4, 3, (20, 20)),
+    ],
+)
+def test_details_of_large_images_enter_as_channels(
+    shape: ImageShape, detail: int, channels: int, sides: tuple[int, int]
+) -> None:
+    encoder = Encoder(shape, 4, input_side=24, detail=detail)
+    seen = []
+    encoder.shallow.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    encoder(torch.rand(2, *shape).to(memory_format=torch.channels_last))
+    assert tuple(seen[0].shape[1:]) == (channels, *sides)
+    assert seen[0].is_contiguous(memory_format=torch.channels_last)
+
+
+def test_each_position_holds_the_pixels_of_its_square() -> None:
+    images = torch.arange(48 * 48, dtype=torch.float32).view(1, 1, 48, 48).repeat(2, 1, 1, 1)
+    encoder = Encoder(ImageShape(1, 48, 48), 4, input_side=24, detail=2)
+    seen = []
+    encoder.shallow.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    encoder(images)
+    assert seen[0][0, :, 5, 7].tolist() == images[0, 0, 10:12, 14:16].flatten().tolist()
+
+
 def test_smallest_sides_are_the_smallest_that_the_convolutions_take() -> None:
     for architecture in ARCHITECTURES:
         encoder = Encoder(ImageShape(1, architecture.side, architecture.side), 4)

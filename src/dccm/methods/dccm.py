@@ -79,6 +79,9 @@ class DCCMConfig:
     """Networks that begin with different weights; from 60 % of the run on the worst are dropped, one is left."""
     input_side: InputSide = "full"
     """Pixels of the shorter side with which larger images enter the network: a pass costs less; full: as they are."""
+    detail: int = 1
+    """Pixels along each side that enter as the channels of one position, where images are so much larger than
+    input_side: details are seen at hardly any cost; 1: images are shrunk instead."""
     mini_batch: int = 32
     """Images in one gradient step."""
     uses: int = 1
@@ -105,7 +108,7 @@ class DCCMConfig:
         )
         require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. The paper's is 32.")
         require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.0001.")
-        for name in ("uses", "negatives", "starts"):
+        for name in ("uses", "negatives", "starts", "detail"):
             value = getattr(self, name)
             require(value >= 1, f"{name} must be at least 1, got {value}. Give 1 or more.")
         positions = self.critic_positions
@@ -139,6 +142,7 @@ class DCCMMethod(SeveralStarts):
             shape,
             n_clusters,
             input_side=self.config.input_side,
+            detail=self.config.detail,
             shallow_map=self.config.shallow_map,
             logit_norm=self.config.logit_norm,
             initialisation=self.config.initialisation,

@@ -32,6 +32,11 @@ class ImageShape(NamedTuple):
             return self
         return self._replace(height=round(self.height * side / shorter), width=round(self.width * side / shorter))
 
+    def fold(self, side: InputSide, detail: int) -> int:
+        """Pixels along each side that enter as one position: up to `detail`, where images are so much larger."""
+        entering = self.shrunk(side)
+        return min(detail, min(self.height, self.width) // min(entering.height, entering.width))
+
 
 class EncoderOutput(NamedTuple):
     """What the encoder says of a batch; each layer that something is computed from has its name."""
@@ -98,6 +103,8 @@ class Encoder(nn.Module):
         n_clusters: Length of the prediction feature.
         input_side: Larger images are shrunk on their way in until their shorter side has so many pixels, and get the
             network for that size; full: they enter as they are.
+        detail: Images are shrunk up to so many times less on each side, and the squares of pixels which that leaves
+            for one become the channels of one position: their details are seen at hardly any cost.
         shallow_map: Take S of the 32-pixel network behind the pooling that follows it, or before; the other two
             networks have no pooling there.
         logit_norm: Norm on the outputs of the last linear layer, which balances the clusters; see `logit_norm_layer`.
@@ -110,19 +117,22 @@ class Encoder(nn.Module):
         n_clusters: int,
         *,
         input_side: InputSide = "full",
+        detail: int = 1,
         shallow_map: ShallowMap = "pooled",
         logit_norm: LogitNorm = "none",
         initialisation: Initialisation = "torch",
     ) -> None:
         super().__init__()
         entering = shape.shrunk(input_side)
-        self.entering = None if entering == shape else (entering.height, entering.width)
+        self.fold = fold = shape.fold(input_side, detail)
+        seen = (fold * entering.height, fold * entering.width)
+        self.seen = None if seen == shape[1:] else seen
         self.architecture = nearest_architecture(entering)
         padded = min(entering.height, entering.width) < self.architecture.smallest
         shallow, deep = self.architecture.shallow, self.architecture.deep
         if shallow_map == "unpooled" and shallow[-1][0] == "pool":
             shallow, deep = shallow[:-1], (shallow[-1], *deep)
-        self.shallow, self.map_channels = _layers(shallow, shape.channels, padded)
+        self.shallow, self.map_channels = _layers(shallow, fold**2 * shape.channels, padded)
         self.deep, channels = _layers(deep, self.map_channels, padded)
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.hidden = nn.Sequential(
@@ -144,7 +154,7 @@ class Encoder(nn.Module):
 
     def forward(self, images: Tensor) -> EncoderOutput:
         """Encode images in [0, 1], (B, C, H, W)."""
-        feature_map = self.shallow(self._shrunk(images))
+        feature_map = self.shallow(self._entering(images))
         conv = self.deep(feature_map)
         feature = self.hidden(self.pool(conv).flatten(1))
         logits = self.output(feature)
@@ -152,12 +162,15 @@ class Encoder(nn.Module):
         wide = torch.promote_types(outputs.dtype, torch.float32)  # Thresholds ask for more digits than bfloat16 has.
         return EncoderOutput(feature_map, conv, feature, logits, torch.softmax(outputs, dim=1, dtype=wide))
 
-    def _shrunk(self, images: Tensor) -> Tensor:
-        if self.entering is None:
+    def _entering(self, images: Tensor) -> Tensor:
+        """The images at the size in which they are seen, squares of their pixels folded into channels."""
+        if self.seen is None and self.fold == 1:
             return images
-        smaller = F.interpolate(images, size=self.entering, mode="bilinear", antialias=True, align_corners=False)
         last = images.is_contiguous(memory_format=torch.channels_last)
-        return smaller.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
+        if self.seen is not None:
+            images = F.interpolate(images, size=self.seen, mode="bilinear", antialias=True, align_corners=False)
+        images = F.pixel_unshuffle(images, self.fold)
+        return images.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
 
 
 def logit_norm_layer(kind: LogitNorm, n_clusters: int) -> nn.Module:
