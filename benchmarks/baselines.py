@@ -10,6 +10,7 @@ benchmarks/results/baselines/<data>.json as it ends; one of the same name, seed 
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from dccm.progress import Display
 from dccm.run import fit, peak_memory
 
 RESULTS = Path(__file__).parent / "results" / "baselines"
+SAME = ("system", "seed", "images", "settings", "budget")
 
 
 def main() -> None:
@@ -93,11 +95,10 @@ def probed(model: Model, found: ImageSet) -> dict[str, float] | None:
     return {layer: round(value, 4) for layer, value in probe_model(model, found).accuracy.items()}
 
 
-def keep(path: Path, row: dict[str, Any]) -> None:
-    """Put a run into the file of its data set."""
+def keep(path: Path, row: dict[str, Any], same: Sequence[str] = SAME) -> None:
+    """Put a run into a file, in place of one in which these keys have the same values."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
-    same = ("system", "seed", "images", "settings", "budget")
     rows = [old for old in rows if any(old[name] != row[name] for name in same)]
     path.write_text("[\n" + ",\n".join(json.dumps(one) for one in [*rows, row]) + "\n]\n")
 
