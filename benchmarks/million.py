@@ -38,7 +38,7 @@ def watch():
 threading.Thread(target=watch, daemon=True).start()
 found = read_images(Path(source), image_size=int(side), cache=Path(cache))
 prepared = dict(peak)
-settings = {"budget_passes": float(passes), "mini_batch": 64, "critic_positions": 4}
+settings = {"budget_passes": float(passes), "mini_batch": 64, "critic_positions": 4, "starts": 1}
 fit(found.images, make_config("dccm", "fast", "", settings))
 print(len(found.images), prepared["VmRSS"], prepared["RssAnon"], peak["VmRSS"], peak["RssAnon"])
 """

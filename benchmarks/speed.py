@@ -259,7 +259,7 @@ from dccm.model import make_config
 from dccm.run import fit
 thousands = int(sys.argv[1])
 images = bars(1000, side=32, channels=3).images.repeat(thousands, axis=0)
-fit(images, make_config("dccm", "fast", "", {{"budget_passes": 2 / thousands, "mini_batch": {mini}}}))
+fit(images, make_config("dccm", "fast", "cifar10", {{"budget_passes": 2 / thousands, "mini_batch": {mini}}}))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - images.nbytes / 2**20)
 """
     found = {}
@@ -272,7 +272,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - images.nbytes 
 
 def growth(mini: int) -> dict[str, float]:
     """Seconds an image of one epoch, with many images against few, in turns; 1 is linear."""
-    config = make_config("dccm", "fast", "", {"n_clusters": 10, "epochs": 1, "uses": 1, "mini_batch": mini})
+    config = make_config("dccm", "fast", "cifar10", {"n_clusters": 10, "epochs": 1, "uses": 1, "mini_batch": mini})
     some = bars(1000, side=32, channels=3, classes=10).images
     few, many = (some.repeat(thousands, axis=0) for thousands in (10, 60))
     seconds = in_turns({"few": lambda: fit(few, config), "many": lambda: fit(many, config)}, rounds=2)

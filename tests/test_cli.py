@@ -14,7 +14,7 @@ from dccm import cli
 from dccm.data.synthetic import bars
 
 QUICK = ["--epochs", "2", "--quiet"]
-QUICK += ["--set", "batch_size=20", "--set", "mini_batch=8", "--set", "critic_positions=2"]
+QUICK += ["--set", "batch_size=20", "--set", "mini_batch=8", "--set", "critic_positions=2", "--set", "starts=1"]
 RUN_FILES = {
     "assignments.csv", "assignments.parquet", "checkpoints", "config.toml", "duplicates.csv", "embedding.parquet",
     "history.jsonl",

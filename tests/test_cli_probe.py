@@ -124,9 +124,10 @@ def test_a_method_without_an_encoder_is_refused_before_images_are_read(
 @pytest.mark.parametrize(
     ("side", "more", "words"),
     [
-        (8, [], "for 32 pixels, preset paper."),
-        (64, [], "for 64 pixels, preset paper."),
-        (64, ["--preset", "fast"], "for 32 pixels, which sees them at 24 x 24, preset fast."),
+        (8, [], "for 32 pixels, preset fast."),
+        (40, [], "for 32 pixels, which sees them at 24 x 24, preset fast."),
+        (64, [], "for 32 pixels, which sees them at 48 x 48 in squares of 2 x 2, preset fast."),
+        (64, ["--preset", "paper"], "for 64 pixels, preset paper."),
     ],
 )
 def test_what_is_about_to_happen_names_the_network_of_methods_that_have_one(

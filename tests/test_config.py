@@ -63,6 +63,7 @@ def test_an_unknown_setting_is_refused_with_the_likely_one() -> None:
         ({"zoom": [1.2, 0.8]}, "zoom must be \\[low, high\\]"),
         ({"critic_positions": "some"}, "critic_positions must be a whole number or one of 'all', got 'some'"),
         ({"critic_positions": 0}, "critic_positions must be 'all' or at least 1, got 0"),
+        ({"detail": 0}, "detail must be at least 1, got 0. Give 1 or more."),
         ({"input_side": 7}, "input_side must be 'full' or at least 8 pixels, got 7. Take 24 or 32."),
         ({"graph_threshold": 95}, "graph_threshold must lie in \\[0, 1\\], got 95"),
         ({"label_weight": -1}, "label_weight must not be negative, got -1"),
@@ -87,6 +88,12 @@ def test_a_wrong_value_is_refused_with_setting_rule_and_value(settings: dict[str
 
 def test_a_whole_number_is_a_number() -> None:
     assert build([DCCMConfig], {"label_weight": 3}, "test")[0].label_weight == 3.0
+
+
+def test_fast_is_the_default_where_there_is_one() -> None:
+    assert make_config().preset == make_config("dccm", "fast").preset == "fast"
+    assert make_config() == make_config("dccm", "fast")
+    assert make_config("kmeans").preset == "paper"
 
 
 def test_unknown_methods_and_presets_are_refused() -> None:
@@ -125,5 +132,5 @@ def test_ablations_are_values() -> None:
     # M1 to M4 of Table 3.
     for weights in ((0, 0, 0), (1, 0, 0), (1, 5, 0), (1, 5, 0.1)):
         names = ("perturbed_weight", "label_weight", "information_weight")
-        method = make_config(overrides=dict(zip(names, weights))).own[0]
+        method = make_config("dccm", "paper", overrides=dict(zip(names, weights))).own[0]
         assert (method.perturbed_weight, method.label_weight, method.information_weight) == weights

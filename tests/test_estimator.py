@@ -16,7 +16,7 @@ from dccm.data.images import ImageSet
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 
-QUICK = {"mini_batch": 4, "batch_size": 50, "critic_positions": 2, "learning_rate": 1e-3}
+QUICK = {"mini_batch": 4, "batch_size": 50, "critic_positions": 2, "uses": 1, "starts": 1}
 
 
 def estimator(**arguments: Any) -> DCCM:

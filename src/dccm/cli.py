@@ -97,7 +97,9 @@ def cluster(
     images: Annotated[str, typer.Argument(help=_IMAGES + ' or a name of "dccm datasets".')],
     clusters: Annotated[int | None, typer.Option("-k", "--clusters", help="Number of clusters.")] = None,
     method: Annotated[str, typer.Option("-m", "--method", help='See "dccm methods".')] = "dccm",
-    preset: Annotated[str, typer.Option(help='See "dccm presets".')] = "paper",
+    preset: Annotated[
+        str | None, typer.Option(help='See "dccm presets"; else fast, or paper where there is none.')
+    ] = None,
     dataset: Annotated[str, typer.Option(help='Use the preset\'s table for it; see "dccm datasets".')] = "",
     output: Output = None,
     settings: Sets = None,

@@ -65,7 +65,7 @@ class Reading:
 
 def cluster_images(
     reading: Reading,
-    what: tuple[str, str, str],
+    what: tuple[str, str | None, str],
     overrides: Settings,
     output: Path,
     *,
@@ -78,7 +78,7 @@ def cluster_images(
 
     Args:
         reading: The images.
-        what: Method, preset and data set of the preset.
+        what: Method, preset (none: the default one) and data set of the preset.
         overrides: Settings that win over the preset's.
         output: The run directory.
         resume: Go on with the run in it, with its own settings below `overrides`.

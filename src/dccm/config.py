@@ -151,6 +151,11 @@ def _read_toml(name: str) -> dict[str, dict[str, Any]]:
     return tomllib.loads(resources.files("dccm.presets").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
 
 
+def default_preset(method: str) -> str:
+    """What a method takes when no preset is named: `fast` if it has one, else `paper`."""
+    return "fast" if "fast" in read_presets(method) else "paper"
+
+
 def preset_settings(method: str, preset: str, dataset: str = "") -> Settings:
     """The settings of a preset for a data set, or for any other images."""
     presets = read_presets(method)

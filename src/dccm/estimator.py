@@ -49,7 +49,7 @@ class DCCM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self,
         n_clusters: int = 10,
         *,
-        preset: str = "paper",
+        preset: str = "fast",
         epochs: int | None = None,
         image_size: int | None = None,
         settings: Settings | None = None,

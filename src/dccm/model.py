@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dccm.checkpoint import read_tensors, write_tensors
-from dccm.config import DataConfig, Settings, TrainingConfig, build, preset_settings
+from dccm.config import DataConfig, Settings, TrainingConfig, build, default_preset, preset_settings
 from dccm.data.loader import Bytes, Loader
 from dccm.errors import UserError, choose, require
 from dccm.files import write_atomically
@@ -51,10 +51,11 @@ class RunConfig:
 
 
 def make_config(
-    method: str = "dccm", preset: str = "paper", dataset: str = "", overrides: Mapping[str, object] | None = None
+    method: str = "dccm", preset: str | None = None, dataset: str = "", overrides: Mapping[str, object] | None = None
 ) -> RunConfig:
-    """Settings of a preset, with the user's own on top of them."""
+    """Settings of a preset, or of the method's default one, with the user's own on top of them."""
     kind = METHODS[choose(method, METHODS, "method", "dccm methods")]
+    preset = preset or default_preset(method)
     settings = preset_settings(method, preset, dataset) | dict(overrides or {})
     data, training, *own = build([DataConfig, TrainingConfig, *kind.sections], settings, f"method '{method}'")
     return RunConfig(method, preset, dataset, data, training, own)

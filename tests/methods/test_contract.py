@@ -23,7 +23,7 @@ from dccm.training import InterruptedRunError, Progress, Stage
 
 COUNT, CLUSTERS, EPOCHS = 48, 3, 2
 SMALL = {"n_clusters": CLUSTERS, "batch_size": 24, "mini_batch": 8, "critic_positions": 4, "n_init": 2, "device": "cpu"}
-SMALL |= {"pretraining": 0.5}  # Of two epochs: each stage has one.
+SMALL |= {"uses": 1, "starts": 1, "pretraining": 0.5}  # Of two epochs: each stage has one.
 SAME = ("history.jsonl", "assignments.csv", "model/weights.safetensors", "model/model.json")
 FOUND = bars(COUNT, side=8, classes=CLUSTERS)
 
@@ -43,7 +43,7 @@ def by_command(method: str, folder: Path, labels: Any) -> Path:
     """The run directory that the command's function fills."""
     images, output = folder / "bars.npz", folder / "run"
     np.savez(images, images=FOUND.images, labels=labels)
-    cluster_images(Reading(images=str(images)), (method, "paper", ""), small(method), output, quiet=True)
+    cluster_images(Reading(images=str(images)), (method, None, ""), small(method), output, quiet=True)
     return output
 
 

@@ -18,7 +18,7 @@ SMALL = {"batch_size": 30, "mini_batch": 10, "epochs": 1, "learning_rate": 1e-3,
 
 def model(side: int = 8, **settings: Any) -> Model:
     overrides = SMALL | {"n_clusters": 4} | settings
-    return Model.untrained(ImageShape(1, side, side), make_config("dccm", overrides=overrides))
+    return Model.untrained(ImageShape(1, side, side), make_config("dccm", "paper", overrides=overrides))
 
 
 def updates_of(model: Model, count: int = 30) -> list[Update]:
@@ -52,7 +52,7 @@ def test_terms_add_up_to_the_objective() -> None:
 def test_ablations_leave_out_their_terms(settings: dict[str, Any], active: set[str]) -> None:
     learner = model(label_threshold=0.0, **settings).method
     assert isinstance(learner, DCCMMethod)
-    update = updates_of(Model(learner, ImageShape(1, 8, 8), make_config(overrides=SMALL)))[0]
+    update = updates_of(Model(learner, ImageShape(1, 8, 8), make_config("dccm", "paper", overrides=SMALL)))[0]
     weights = {"graph": 1.0, "label": learner.config.label_weight, "information": learner.config.information_weight}
     assert {name for name, value in update.terms.items() if weights[name] and float(value.detach())} == active
     update.loss.backward()

@@ -18,7 +18,7 @@ both = pytest.mark.parametrize("name", ["dccm", "dac"])
 
 def model(name: str, **settings: Any) -> Model:
     overrides = {"batch_size": 30, "mini_batch": 10, "epochs": 1, "n_clusters": 4} | settings
-    return Model.untrained(ImageShape(1, 8, 8), make_config(name, overrides=overrides))
+    return Model.untrained(ImageShape(1, 8, 8), make_config(name, "paper", overrides=overrides))
 
 
 def method_of(model: Model) -> SeveralStarts:
