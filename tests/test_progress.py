@@ -11,12 +11,14 @@ class Terminal(io.StringIO):
         return True
 
 
-def progress(done: float = 0.5, warnings: list[str] | None = None) -> Progress:
+def progress(
+    done: float = 0.5, warnings: list[str] | None = None, epochs: int | None = 9, seconds_left: float = 125.0
+) -> Progress:
     record = {"cluster_sizes": [3, 0], "dead_clusters": 1, "entropy": 0.0, "warnings": warnings or []}
     means = {"loss": 1.25, "graph": 0.5, "confident_share": 0.25, "linked_share": 0.1}
     return Progress(
-        epoch=3, epochs=9, batch=2, batches=2, done=done, passes=3.0, images_per_second=812.4, seconds_left=125.0,
-        means=means, record=record,
+        epoch=3, epochs=epochs, batch=2, batches=2, done=done, passes=3.0, images_per_second=812.4,
+        seconds_left=seconds_left, means=means, record=record,
     )  # fmt: skip
 
 
@@ -24,6 +26,25 @@ def test_a_line_has_rate_time_left_losses_and_the_state_of_the_clusters() -> Non
     assert describe(progress()) == (
         "812 images/s  2:05 left  loss 1.250  graph 0.500  confident 25%  linked 10%  clusters used 1/2  balance 0.00"
     )
+
+
+def test_hours_are_told_from_minutes() -> None:
+    assert "  59:59 left  " in describe(progress(seconds_left=3599.4))
+    assert "  1:00:00 left  " in describe(progress(seconds_left=3599.6))
+    assert "  26:03:04 left  " in describe(progress(seconds_left=26 * 3600 + 3 * 60 + 4))
+
+
+@pytest.mark.parametrize(
+    ("epochs", "done", "seconds_left", "told"),
+    [(9, 0.5, 3700, True), (9, 0.5, 3500, False), (9, 0.005, 3700, False), (None, 0.5, 3700, False)],
+    ids=["long", "short", "just begun", "has a budget"],
+)
+def test_a_long_run_is_told_of_budgets_once(epochs: int | None, done: float, seconds_left: float, told: bool) -> None:
+    stream = io.StringIO()
+    with Display(stream=stream) as display:
+        for _ in range(3):
+            display.training(progress(done, epochs=epochs, seconds_left=seconds_left))
+    assert stream.getvalue().count("--budget minutes:60") == told
 
 
 def test_a_log_file_gets_plain_lines_but_not_too_many() -> None:

@@ -13,6 +13,10 @@ from rich.table import Column
 from dccm.training import Progress, Stage
 
 _SECONDS_BETWEEN_LINES = 10.0
+_LONG = 3600.0
+"""Seconds left from which on a run is worth a word about budgets."""
+_SURE = 0.01
+"""Share of a run after which its rate is trusted."""
 
 
 class Display:
@@ -27,6 +31,7 @@ class Display:
         self.stream = stream or sys.stderr
         self.quiet = quiet
         self.warned: set[str] = set()
+        self.told_of_budgets = False
         self.last_line = float("-inf")
         self.bar: Bar | None = None
         if self.stream.isatty() and not quiet:
@@ -80,6 +85,12 @@ class Display:
             self.bar.update(self.task, description=title, completed=progress.done, state=describe(progress))
         elif self._time_for_a_line() or progress.done >= 1:
             self.say(f"{title}  {progress.done:4.0%}  {describe(progress)}")
+        if progress.epochs and progress.done > _SURE and progress.seconds_left > _LONG and not self.told_of_budgets:
+            self.told_of_budgets = True
+            self.say(
+                f"This takes {_clock(progress.seconds_left)} hours more. A run with a budget (--budget minutes:60, "
+                "in Python settings={'budget_minutes': 60}) fits its steps and stages to the time it has."
+            )
         if progress.record is not None:
             for warning in progress.record.get("warnings", []):
                 self.warn(warning, progress.epoch)
@@ -113,8 +124,7 @@ class Display:
 def describe(progress: Progress) -> str:
     """Rate, time left, losses and the state of the clusters, in one line."""
     means = progress.means
-    minutes, seconds = divmod(round(progress.seconds_left), 60)
-    parts = [f"{progress.images_per_second:.0f} images/s", f"{minutes}:{seconds:02d} left"]
+    parts = [f"{progress.images_per_second:.0f} images/s", f"{_clock(progress.seconds_left)} left"]
     parts += [f"{name} {means[name]:.3f}" for name in ("loss", "graph", "label", "information") if name in means]
     if "confident_share" in means:
         parts += [f"confident {means['confident_share']:.0%}", f"linked {means['linked_share']:.0%}"]
@@ -123,3 +133,10 @@ def describe(progress: Progress) -> str:
         parts.append(f"clusters used {len(sizes) - progress.record['dead_clusters']}/{len(sizes)}")
         parts.append(f"balance {progress.record['entropy']:.2f}")
     return "  ".join(parts)
+
+
+def _clock(seconds: float) -> str:
+    """Minutes and seconds, and hours if there are any."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, of_hour = divmod(minutes, 60)
+    return f"{hours}:{of_hour:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
