@@ -1,0 +1,22 @@
+import pytest
+from benchmarks.speed import compared
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "now", "worse"),
+    [
+        ("fast / published", 6.0, 5.0, True),
+        ("fast / published", 6.0, 7.5, False),
+        ("import dccm / import torch", 1.0, 1.3, True),
+        ("import dccm / import torch", 1.0, 0.7, False),
+        ("cost an image, 60,000 / 10,000 images", 1.0, 1.3, True),
+        ("cost an image, 60,000 / 10,000 images", 1.0, 0.7, False),
+        ("images/s fast", 200.0, 100.0, False),
+    ],
+)
+def test_the_check_knows_which_ratios_should_be_large(name: str, before: float, now: float, worse: bool) -> None:
+    assert bool(compared({name: now}, {name: before})) == worse
+
+
+def test_the_check_leaves_out_what_was_not_measured() -> None:
+    assert not compared({}, {"cost an image, 60,000 / 10,000 images": 1.0})
