@@ -11,7 +11,7 @@ import pytest
 from dccm.checkpoint import CheckpointFolder
 from dccm.data.synthetic import bars
 
-SETTINGS = ["batch_size=24", "mini_batch=8", "checkpoint_minutes=0", "critic_positions=4", "uses=1", "starts=1"]
+SETTINGS = ["batch_size=24", "mini_batch=8", "checkpoint_minutes=0", "critic_positions=4", "uses=1", "starts=2"]
 SAME = ("history.jsonl", "assignments.csv", "model/weights.safetensors", "model/model.json")
 EPOCHS = 8
 BATCHES = 5
