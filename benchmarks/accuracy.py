@@ -17,9 +17,9 @@ from benchmarks.datasets import read
 from dccm.config import parse_assignments
 from dccm.data.images import ImageSet
 from dccm.evaluation.metrics import scores
-from dccm.model import make_config
 from dccm.progress import Display
-from dccm.run import fit
+from dccm.runs.model import make_config
+from dccm.runs.run import fit
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -40,7 +40,7 @@ def main() -> None:
         overrides = parse_assignments(arguments.settings) | {"seed": seed}
         config = make_config("dccm", arguments.preset, arguments.dataset, overrides)
         with Display() as display:
-            fitted = fit(found.images, config, report=display.training)
+            fitted = fit(found.images, config, on_progress=display.training)
         predicted = fitted.model.predict_proba(found.images).argmax(axis=1)
         last = fitted.history[-1]
         rows.append(

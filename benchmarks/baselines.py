@@ -22,10 +22,10 @@ from dccm.config import parse_assignments, parse_budget
 from dccm.data.images import ImageSet
 from dccm.evaluation.metrics import scores
 from dccm.evaluation.probe import probe_model
-from dccm.model import Model, make_config
-from dccm.networks.encoder import Encoder
+from dccm.networks.paper import Encoder
 from dccm.progress import Display
-from dccm.run import fit, peak_memory
+from dccm.runs.model import Model, make_config
+from dccm.runs.run import fit, peak_memory
 
 RESULTS = Path(__file__).parent / "results" / "baselines"
 SAME = ("system", "seed", "images", "settings", "budget")
@@ -69,7 +69,7 @@ def measured(found: ImageSet, system: str, seed: int, arguments: argparse.Namesp
     settings |= parse_budget(arguments.budget) if arguments.budget else {}
     config = make_config(method, preset or "paper", arguments.dataset, settings)
     with Display() as display:
-        fitted = fit(found.images, config, report=display.training)
+        fitted = fit(found.images, config, on_progress=display.training)
     predicted = fitted.model.predict_proba(found.images).argmax(axis=1)
     values = {name: value for name, value in scores(found.labels, predicted).items() if name in ("acc", "nmi", "ari")}
     return {

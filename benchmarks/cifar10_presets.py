@@ -15,14 +15,15 @@ import numpy as np
 import torch
 
 from benchmarks.datasets import read
+from dccm.arrays import ImageShape
 from dccm.config import parse_budget
 from dccm.data.images import ImageSet
 from dccm.evaluation.metrics import scores
 from dccm.machine import keep_memory
 from dccm.methods.base import calibrate
-from dccm.model import Model, make_config
-from dccm.networks.encoder import ImageShape
-from dccm.training import Progress, Stage, train
+from dccm.runs.model import Model, make_config
+from dccm.training.loop import train
+from dccm.training.progress import Progress, Stage
 
 RESULTS = Path(__file__).parent / "results" / "cifar10_presets"
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
@@ -76,7 +77,7 @@ def curve_of(found: ImageSet, preset: str, overrides: dict[str, object], budget:
     height, width, channels = found.images.shape[1:]
     model = Model.untrained(ImageShape(channels, height, width), config)
     curve = Curve(model, found)
-    history = train(model.learner, model.loader(found.images), config.training, report=curve)
+    history = train(model.learner, model.loader(found.images), config.training, on_progress=curve)
     final = {"passes": history[-1]["passes"]} | measured(model, found.images, found.labels)  # type: ignore[arg-type]
     return {"settings": settings, "curve": curve.points, "final": final, "last epoch": history[-1]}
 

@@ -16,8 +16,8 @@ from benchmarks.cifar10_presets import Curve, measured
 from benchmarks.datasets import read
 from dccm.config import parse_assignments, parse_budget
 from dccm.machine import keep_memory
-from dccm.model import make_config
-from dccm.run import fit, new_model
+from dccm.runs.model import make_config
+from dccm.runs.run import fit, new_model
 
 RESULTS = Path(__file__).parent / "results" / "curves"
 
@@ -41,7 +41,7 @@ def main() -> None:
     config = make_config("dccm", arguments.preset, arguments.dataset, overrides)
     model = new_model(found.images, config)
     curve = Curve(model, found)
-    fitted = fit(found.images, config, model=model, report=curve)
+    fitted = fit(found.images, config, model=model, on_progress=curve)
     final = {"passes": fitted.history[-1]["passes"]} | measured(model, found.images, found.labels)
     result = {
         "source": Path(arguments.source).stem,

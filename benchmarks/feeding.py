@@ -19,10 +19,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dccm.arrays import ImageShape
 from dccm.data.loader import Loader
 from dccm.data.read import read_images
 from dccm.machine import keep_memory
-from dccm.networks.encoder import Encoder, ImageShape
+from dccm.networks.base import NetworkConfig
+from dccm.networks.paper import PaperEncoder
 
 RESULT = Path(__file__).parent / "results" / "feeding.json"
 BATCH, MINI = 1000, 128
@@ -43,7 +45,9 @@ def from_tensor(images: Tensor, epoch: int) -> Iterator[Tensor]:
 def train(batches: Iterator[Tensor], count: int) -> float:
     """Images per second of so many large batches."""
     torch.manual_seed(0)
-    encoder = Encoder(ImageShape(3, 32, 32), 10, logit_norm="batch").to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    encoder = PaperEncoder(NetworkConfig(logit_norm="batch"), ImageShape(3, 32, 32), 10).to(
+        memory_format=torch.channels_last
+    )  # type: ignore[call-overload]
     optimizer = torch.optim.RMSprop(encoder.parameters(), lr=1e-3)
     done, started = 0, time.perf_counter()
     for _, images in zip(range(count), batches):

@@ -15,12 +15,13 @@ import numpy as np
 
 from benchmarks.baselines import keep, some_of
 from benchmarks.datasets import read
+from dccm.arrays import Floats
 from dccm.config import parse_budget
 from dccm.evaluation.metrics import scores
-from dccm.evaluation.readout import KMeansReadout
-from dccm.model import Floats, make_config
+from dccm.grouping.readout import KMeansReadout
 from dccm.progress import Display
-from dccm.run import fit, new_model
+from dccm.runs.model import make_config
+from dccm.runs.run import fit, new_model
 
 RESULT = Path(__file__).parent / "results" / "readouts.json"
 
@@ -70,7 +71,7 @@ def main() -> None:
         row |= {"budget": arguments.budget, "seed": arguments.seed}
         row["untrained"] = found_in(model.transform(found.images), found.labels, clusters, arguments.seed)
         with Display() as display:
-            fitted = fit(found.images, config, model=model, report=display.training)
+            fitted = fit(found.images, config, model=model, on_progress=display.training)
         row["passes"] = round(fitted.history[-1]["passes"], 1)
         row["trained"] = found_in(model.transform(found.images), found.labels, clusters, arguments.seed)
         keep(RESULT, row, ("source", "system", "images", "budget", "seed"))

@@ -28,14 +28,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from benchmarks.published_step import images_of
+from dccm.arrays import ImageShape
 from dccm.data.loader import Batch, Loader
 from dccm.data.synthetic import bars
 from dccm.machine import has_bfloat16, keep_memory
-from dccm.model import Model, RunConfig, make_config
+from dccm.networks.base import NetworkConfig
 from dccm.networks.critic import HIDDEN
-from dccm.networks.encoder import Encoder, ImageShape
-from dccm.run import fit
-from dccm.training import computed_in
+from dccm.networks.paper import PaperEncoder
+from dccm.runs.model import Model, RunConfig, make_config
+from dccm.runs.run import fit
+from dccm.training.update import computed_in
 
 RESULTS = Path(__file__).parent / "results"
 SHAPE = ImageShape(3, 32, 32)
@@ -80,7 +82,7 @@ def package_step(config: RunConfig) -> Callable[[Tensor], None]:
 
 def encoder_step(mini: int) -> Callable[[Tensor], None]:
     """Forward, backward and optimizer of the encoder alone."""
-    encoder = Encoder(SHAPE, 10, logit_norm="batch").to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    encoder = PaperEncoder(NetworkConfig(logit_norm="batch"), SHAPE, 10).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimizer = torch.optim.RMSprop(encoder.parameters(), lr=1e-4)
     encoder.train()
 
@@ -126,7 +128,7 @@ def matrix_product() -> Callable[[Tensor], None]:
 
 def forward_operations() -> float:
     """Multiplications and additions of the encoder's linear layers and convolutions, for one image."""
-    encoder = Encoder(SHAPE, 10, logit_norm="batch").eval()
+    encoder = PaperEncoder(NetworkConfig(logit_norm="batch"), SHAPE, 10).eval()
     total = 0.0
 
     def count(module: nn.Module, _: Any, output: Tensor) -> None:
@@ -147,7 +149,7 @@ def critic_operations(*, shared: bool) -> float:
     Args:
         shared: Whether the first layer is computed once an image, in a part of the map and a part of the feature.
     """
-    encoder = Encoder(SHAPE, 10).eval()
+    encoder = PaperEncoder(NetworkConfig(), SHAPE, 10).eval()
     with torch.no_grad():
         shallow: Tensor = encoder(torch.rand(1, *SHAPE)).feature_map
     channels, positions, logits = shallow.shape[1], shallow[0, 0].numel(), 10
@@ -217,7 +219,7 @@ def prediction(rounds: int, folder: Path) -> dict[str, float]:
     np.save(folder / "images.npy", bars(4000, side=32, channels=3, classes=10).images)
     mapped = np.load(folder / "images.npy", mmap_mode="r")
     model = Model.untrained(SHAPE, settings_of("fast", {"input_side": "full"}))
-    encoder = Encoder(SHAPE, 10, logit_norm="batch").to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    encoder = PaperEncoder(NetworkConfig(logit_norm="batch"), SHAPE, 10).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     tensor = torch.cat(list(Loader(mapped, batch_size=1000, seed=0, device=CPU).ordered()))
     encoder.eval()
 
@@ -256,8 +258,8 @@ def memory(mini: int) -> dict[str, float]:
     program = f"""
 import resource, sys
 from dccm.data.synthetic import bars
-from dccm.model import make_config
-from dccm.run import fit
+from dccm.runs.model import make_config
+from dccm.runs.run import fit
 thousands = int(sys.argv[1])
 images = bars(1000, side=32, channels=3).images.repeat(thousands, axis=0)
 fit(images, make_config("dccm", "fast", "cifar10", {{"budget_passes": 2 / thousands, "mini_batch": {mini}}}))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dccm.data.synthetic import bars
-from tests.data.benchmarks.official_files import write_cifar100
+from tests.data.published.official_files import write_cifar100
 from tests.test_cli import QUICK, dccm, refused
 
 FOUND = bars(60, side=8, classes=3)

@@ -9,7 +9,7 @@ from dccm.data.datasets import DATASETS
 from dccm.errors import UserError
 from dccm.methods import METHODS
 from dccm.methods.dccm import DCCMConfig
-from dccm.model import make_config
+from dccm.runs.model import make_config
 
 ALL_TABLES = [(m, p, t) for m in METHODS for p, tables in read_presets(m).items() for t in tables]
 

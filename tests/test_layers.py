@@ -95,7 +95,7 @@ def test_training_knows_no_method_and_no_label() -> None:
 def test_nothing_loads_pickled_data(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     # CIFAR is published as pickles: this one file reads them with an unpickler that can name and run nothing.
-    assert "import pickle" not in text or path == ROOT / "data" / "benchmarks" / "pickled.py"
+    assert "import pickle" not in text or path == ROOT / "data" / "published" / "pickled.py"
     assert "pickle.load" not in text
     assert "torch.load" not in text
     assert "allow_pickle=True" not in text

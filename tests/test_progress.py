@@ -3,7 +3,7 @@ import io
 import pytest
 
 from dccm.progress import Display, describe
-from dccm.training import Progress
+from dccm.training.progress import Progress
 
 
 class Terminal(io.StringIO):

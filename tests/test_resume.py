@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dccm.checkpoint import CheckpointFolder
 from dccm.data.synthetic import bars
+from dccm.training.checkpoint import CheckpointFolder
 
 SETTINGS = ["batch_size=24", "mini_batch=8", "checkpoint_minutes=0", "critic_positions=4", "uses=1", "starts=2"]
 SAME = ("history.jsonl", "assignments.csv", "model/weights.safetensors", "model/model.json")

@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from dccm.data.images import ImageSet
     from dccm.data.read import read_images
     from dccm.errors import UserError
-    from dccm.estimator import DCCM
-    from dccm.model import Model
+    from dccm.estimators import DCCM
+    from dccm.runs.model import Model
 
 _HOMES = {
-    "DCCM": "dccm.estimator",
+    "DCCM": "dccm.estimators",
     "ImageSet": "dccm.data.images",
-    "Model": "dccm.model",
+    "Model": "dccm.runs.model",
     "UserError": "dccm.errors",
     "read_images": "dccm.data.read",
 }

@@ -77,7 +77,7 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Cluster the 1,797 handwritten digits that ship with scikit-learn, beside k-means, and write a report."""
-    from dccm.clustering import Reading, cluster_images
+    from dccm.commands import Reading, cluster_images
     from dccm.evaluation.baseline import kmeans_on_pixels
 
     cluster_images(
@@ -117,7 +117,7 @@ def cluster(
     as_json: Json = False,
 ) -> None:
     """Cluster images; write assignments, a model for later images, and a report."""
-    from dccm.clustering import Reading, cluster_images
+    from dccm.commands import Reading, cluster_images
     from dccm.data.datasets import DATASETS
 
     require(
@@ -151,7 +151,7 @@ def prepare(
     as_json: Json = False,
 ) -> None:
     """Decode images before a run, and list damaged files and duplicates; later runs start at once."""
-    from dccm.clustering import Reading, prepare_images
+    from dccm.commands import Reading, prepare_images
     from dccm.config import DataConfig, build
 
     [data] = build([DataConfig], {"fit": fit}, "prepare")
@@ -171,12 +171,12 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Assign new images to the clusters of a trained model, with confidence; as CSV, or into a folder with -o."""
-    from dccm import results
-    from dccm.clustering import square_side
+    from dccm.commands import square_side
     from dccm.data.read import read_images
-    from dccm.model import Model
     from dccm.progress import Display
-    from dccm.run import prepare
+    from dccm.runs import results
+    from dccm.runs.model import Model
+    from dccm.runs.run import prepare
 
     trained = Model.load(model, device)
     if output is not None:
@@ -189,7 +189,7 @@ def predict(
             channels=trained.shape.channels,
             cache=cache,
             workers=workers,
-            report=display.reading,
+            on_progress=display.reading,
             say=display.say,
         )
     probabilities = trained.predict_proba(found.images)
@@ -220,7 +220,7 @@ def evaluate(
     """Score the clusters of a run against true labels: ACC, NMI, ARI and BCubed."""
     from dccm.evaluation.labels import read_labels
     from dccm.evaluation.metrics import scores
-    from dccm.results import read_assignments
+    from dccm.runs.results import read_assignments
 
     names, clusters = read_assignments(run)
     found = scores(read_labels(labels, names), clusters)
@@ -246,7 +246,7 @@ def probe(
     as_json: Json = False,
 ) -> None:
     """Score the frozen features of a run: how well one hidden layer learns true classes from them (Figure 4)."""
-    from dccm.clustering import Reading, probe_run
+    from dccm.commands import Reading, probe_run
     from dccm.evaluation.probe import LAYERS
 
     require(layer in (*LAYERS, "both"), f"layer must be conv, y or both, got '{layer}'.")
@@ -304,7 +304,7 @@ def presets(
 ) -> None:
     """List the presets, or all settings of one with their meaning."""
     from dccm.config import read_presets
-    from dccm.model import make_config
+    from dccm.runs.model import make_config
 
     if preset is None:
         rows = [

@@ -1,49 +1,96 @@
 """Settings as frozen dataclasses, and their strict reading from TOML and the command line.
 
-Every setting has one default, in its dataclass. A preset states only what differs. Names are unique over all
-sections, so that `--set key=value` needs no section name.
+Every setting has one default and its bounds, in its dataclass. A preset states only what differs. Names are unique over
+all sections, so that `--set key=value` needs no section name.
 """
 
 import dataclasses
+import math
 import tomllib
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from numbers import Integral, Real
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from dccm.arrays import SMALLEST_SIDE, Fit
 from dccm.errors import UserError, choose, did_you_mean, require
 
-Section = TypeVar("Section")
 Settings = dict[str, object]
+"""Values by name, of all sections together."""
+Kind = TypeVar("Kind", bound="Section")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The numbers that a setting may be; written beside its type: `Annotated[int, Bounds(1)]`."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    without: Literal["neither", "low", "high", "both"] = "neither"
+    """Which end is itself left out."""
+
+    def hold(self, value: float) -> bool:
+        """Whether a number lies within; what is no number does not."""
+        at_end = (value == self.low and self.without in ("low", "both")) or (
+            value == self.high and self.without in ("high", "both")
+        )
+        return self.low <= value <= self.high and not at_end
+
+    def __str__(self) -> str:
+        if self.high < math.inf:
+            left = "(" if self.without in ("low", "both") else "["
+            right = ")" if self.without in ("high", "both") else "]"
+            return f"lie in {left}{self.low:g}, {self.high:g}{right}"
+        return f"be above {self.low:g}" if self.without == "low" else f"be at least {self.low:g}"
+
+
+Count = Annotated[int, Bounds(1)]
+Several = Annotated[int, Bounds(2)]
+Positive = Annotated[float, Bounds(0, without="low")]
+NotNegative = Annotated[float, Bounds(0)]
+Share = Annotated[float, Bounds(0, 1)]
+Momentum = Annotated[float, Bounds(0, 1, without="high")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataConfig:
-    """What is clustered."""
+class Section:
+    """Settings that belong together; a field may be a section itself.
 
-    n_clusters: int = 10
-    """K, the number of clusters."""
-    image_size: int | None = None
-    """Side in pixels to which images are brought; none: arrays keep theirs, others get the nearest of 32, 64, 96."""
-    fit: Literal["crop", "pad"] = "crop"
-    """How images become square: the longer side is cropped to its middle, or the shorter one padded with black."""
+    Bounds are checked whenever one is made. A rule on several settings goes into `__post_init__`, after the call of
+    this one.
+    """
 
     def __post_init__(self) -> None:
-        require(self.n_clusters >= 2, f"n_clusters must be at least 2, got {self.n_clusters}. Ask for two or more.")
-        size = self.image_size
-        require(size is None or size >= 8, f"image_size must be at least 8 pixels, got {size}. Take 32, 64 or 96.")
+        for name, hint in _hints(type(self)).items():
+            value = getattr(self, name)
+            if not isinstance(value, Section):
+                _require_bounds(name, value, hint, getattr(type(self), name, None))
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingConfig:
+class DataConfig(Section):
+    """What is clustered."""
+
+    n_clusters: Several = 10
+    """K, the number of clusters."""
+    image_size: Annotated[int, Bounds(SMALLEST_SIDE)] | None = None
+    """Side in pixels to which images are brought; None: arrays keep theirs, others get the nearest of 32, 64, 96."""
+    fit: Fit = "crop"
+    """How images become square: the longer side is cropped to its middle, the shorter one is padded with black, or
+    the image is stretched."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig(Section):
     """How long, in which order and on what the loop runs; the same for every method."""
 
-    epochs: int = 200
+    epochs: Count = 200
     """Times that every image is drawn into a large batch."""
-    batch_size: int = 1000
+    batch_size: Several = 1000
     """Images in a large batch: the unit that the loader hands out and in which correlations are mined."""
-    seed: int = 0
+    seed: Annotated[int, Bounds(0)] = 0
     """Decides every random draw."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1, mps."""
@@ -53,9 +100,9 @@ class TrainingConfig:
     """Let torch.compile rewrite the networks; it costs a minute at the start and needs a C++ compiler on a CPU."""
     schedule: Literal["constant", "cosine"] = "constant"
     """Learning rate over the run: as given, or down to zero along half a cosine."""
-    budget_minutes: float | None = None
+    budget_minutes: Positive | None = None
     """Stop after this many minutes of training, whatever `epochs` says."""
-    budget_passes: float | None = None
+    budget_passes: Positive | None = None
     """Stop after this many gradient passes over the images, whatever `epochs` says."""
     checkpoint_minutes: float = 2.0
     """Time between checkpoints, which are written between large batches; one more is written at the end."""
@@ -64,14 +111,6 @@ class TrainingConfig:
     def has_budget(self) -> bool:
         """Whether minutes or passes decide when the run ends, not epochs."""
         return self.budget_minutes is not None or self.budget_passes is not None
-
-    def __post_init__(self) -> None:
-        require(self.epochs >= 1, f"epochs must be at least 1, got {self.epochs}. Give 1 or more.")
-        require(self.batch_size >= 2, f"batch_size must be at least 2, got {self.batch_size}. The paper's is 1000.")
-        require(self.seed >= 0, f"seed must not be negative, got {self.seed}. Give 0 or more.")
-        for name in ("budget_minutes", "budget_passes"):
-            value = getattr(self, name)
-            require(value is None or value > 0, f"{name} must be above 0, got {value}. Leave it out for no limit.")
 
 
 def parse_budget(text: str) -> Settings:
@@ -97,31 +136,76 @@ def parse_assignments(assignments: list[str]) -> Settings:
     return settings
 
 
-def build(sections: list[type[Any]], settings: Mapping[str, object], where: str) -> list[Any]:
-    """Make one instance of each section from flat settings; unknown keys and wrong types are errors."""
-    hints = {section: get_type_hints(section) for section in sections}
-    known = [name for section in sections for name in hints[section]]
+def build(kinds: Sequence[type[Section]], settings: Mapping[str, object], where: str) -> list[Any]:
+    """Make one instance of each kind of section from flat settings; unknown keys and wrong types are errors."""
+    known = [name for kind in kinds for name in setting_names(kind)]
     for name in settings:
         require(name in known, f"No setting '{name}' in {where}.{did_you_mean(name, known)} See \"dccm presets\".")
-    return [
-        section(**{name: _checked(name, settings[name], hint) for name, hint in own.items() if name in settings})
-        for section, own in hints.items()
-    ]
+    return [_filled(kind(), settings) for kind in kinds]
+
+
+def flat(section: Section) -> Settings:
+    """All settings of a section by name, with those of the sections in it."""
+    found: Settings = {}
+    for field in dataclasses.fields(section):
+        value = getattr(section, field.name)
+        found |= flat(value) if isinstance(value, Section) else {field.name: value}
+    return found
+
+
+def setting_names(kind: type[Section]) -> list[str]:
+    """Names of all settings of a kind of section."""
+    return list(flat(kind()))
+
+
+def _filled(section: Kind, settings: Mapping[str, object]) -> Kind:
+    """The section with these settings in place of its own, where it has them."""
+    changes: dict[str, Any] = {}
+    for name, hint in _hints(type(section)).items():
+        value = getattr(section, name)
+        if isinstance(value, Section):
+            changes[name] = _filled(value, settings)
+        elif name in settings:
+            changes[name] = _checked(name, settings[name], hint)
+    return dataclasses.replace(section, **changes)
+
+
+def _hints(kind: type[Section]) -> dict[str, Any]:
+    """The types of the fields, with their bounds."""
+    return get_type_hints(kind, include_extras=True)
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 
 def _checked(name: str, value: object, hint: Any) -> object:
     """The value in the type that the setting wants, or an error that names both."""
-    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    options = [get_args(option)[0] if get_origin(option) is Annotated else option for option in _options(hint)]
     for option in options:
         if get_origin(option) is Literal and value in get_args(option):
             return value
         if get_origin(option) is tuple and isinstance(value, list | tuple) and len(value) == len(get_args(option)):
             return tuple(_checked(name, item, kind) for item, kind in zip(value, get_args(option), strict=True))
-        if option is float and isinstance(value, int | float) and not isinstance(value, bool):
+        if option in (int, float) and isinstance(value, Integral) and not isinstance(value, bool):
+            return option(value)  # NumPy's numbers too.
+        if option is float and isinstance(value, Real) and not isinstance(value, bool):
             return float(value)
-        if isinstance(option, type) and type(value) is option:
+        if option in (bool, str, type(None)) and type(value) is option:
             return value
     raise UserError(f"{name} must be {' or '.join(map(_wording, options))}, got {value!r}.")
+
+
+def _require_bounds(name: str, value: object, hint: Any, default: object) -> None:
+    """Refuse a number that is out of the setting's bounds."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return
+    for option in _options(hint):
+        if get_origin(option) is Annotated:
+            bounds = get_args(option)[1]
+            words = [word for other in _options(hint) if get_origin(other) is Literal for word in get_args(other)]
+            rule = " or ".join([*(f"be '{word}'" for word in words), str(bounds)])
+            require(bounds.hold(float(value)), f"{name} must {rule}, got {value:g}. The default is {default}.")
 
 
 def _wording(option: Any) -> str:
@@ -163,15 +247,12 @@ def preset_settings(method: str, preset: str, dataset: str = "") -> Settings:
     return dict(tables.get(dataset, tables[""]))
 
 
-def to_toml(sections: list[Any]) -> str:
+def to_toml(sections: Sequence[Section]) -> str:
     """All settings of the sections as flat TOML, readable by `build`."""
     lines = []
     for section in sections:
         lines.append(f"# {type(section).__name__}")
-        for field in dataclasses.fields(section):
-            value = getattr(section, field.name)
-            if value is not None:
-                lines.append(f"{field.name} = {_toml(value)}")
+        lines += [f"{name} = {_toml(value)}" for name, value in flat(section).items() if value is not None]
     return "\n".join(lines) + "\n"
 
 

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.table import Column
 
-from dccm.training import Progress, Stage
+from dccm.training.progress import Progress, Stage
 
 _SECONDS_BETWEEN_LINES = 10.0
 _LONG = 3600.0

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dccm.data.benchmarks.download import Remote
 from dccm.data.datasets import BENCHMARKS, DATASETS, load_digits, open_benchmark
+from dccm.data.published.download import Remote
 from dccm.data.sources.arrays import ArraySource
 from dccm.errors import UserError
-from tests.data.benchmarks.official_files import pack, random_images, write_cifar10, write_mnist
+from tests.data.published.official_files import pack, random_images, write_cifar10, write_mnist
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -53,7 +53,7 @@ def test_a_missing_set_is_downloaded_once_into_the_cache(
     monkeypatch.setenv("DCCM_CACHE", str(tmp_path / "cache"))
     told: list[tuple[int, int]] = []
     for _ in range(2):
-        source = open_benchmark("cifar10", report=lambda done, total: told.append((done, total)))
+        source = open_benchmark("cifar10", on_progress=lambda done, total: told.append((done, total)))
         assert isinstance(source, ArraySource)
         assert np.array_equal(source.images, images)
         archive.unlink(missing_ok=True)  # The second time it is not asked for.

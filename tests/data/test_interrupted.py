@@ -39,8 +39,8 @@ folder, where, moment = sys.argv[1:]
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
-def report(done: int, total: int) -> None:
-    if moment == "report" and done >= 12:
+def on_progress(done: int, total: int) -> None:
+    if moment == "on_progress" and done >= 12:
         die()
     if moment == "wait" and done >= 12:
         print("halfway", flush=True)
@@ -60,7 +60,7 @@ def replace(path: Path, target: Path, replace=Path.replace) -> None:
         die()
 
 os.fsync, Path.replace = fsync, replace
-prepare.prepare(Folder(Path(folder)), Preparation(8), cache=Path(where), workers=2, report=report)
+prepare.prepare(Folder(Path(folder)), Preparation(8), cache=Path(where), workers=2, on_progress=on_progress)
 """
 
 
@@ -93,11 +93,11 @@ def ready(folder: Path, cache: Path, **options: Any) -> ImageSet:
 
 
 def stop_at(number: int) -> Callable[[int, int], None]:
-    def report(done: int, total: int) -> None:
+    def on_progress(done: int, total: int) -> None:
         if done >= number:
             raise KeyboardInterrupt
 
-    return report
+    return on_progress
 
 
 def count_decoded(monkeypatch: pytest.MonkeyPatch) -> list[object]:
@@ -116,7 +116,7 @@ def test_an_interrupted_preparation_goes_on_where_it_stopped(
     folder: Path, tmp_path: Path, whole: object, stop: int, done: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
-        ready(folder, tmp_path / "cache", report=stop_at(stop))
+        ready(folder, tmp_path / "cache", on_progress=stop_at(stop))
     assert read_manifest(prepared_folder(tmp_path / "cache")) is None
     decoded = count_decoded(monkeypatch)
     ready(folder, tmp_path / "cache")
@@ -127,14 +127,14 @@ def test_an_interrupted_preparation_goes_on_where_it_stopped(
 def test_a_preparation_may_be_interrupted_again_and_again(folder: Path, tmp_path: Path, whole: object) -> None:
     for number in range(4, COUNT, 4):
         with pytest.raises(KeyboardInterrupt):
-            ready(folder, tmp_path / "cache", report=stop_at(number))
+            ready(folder, tmp_path / "cache", on_progress=stop_at(number))
     ready(folder, tmp_path / "cache")
     assert tree(tmp_path / "cache") == whole
 
 
 def test_a_folder_that_changes_in_between_begins_anew(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        ready(folder, tmp_path / "cache", report=stop_at(20))
+        ready(folder, tmp_path / "cache", on_progress=stop_at(20))
     put(folder / "00.png", png(99, 8))
     assert (ready(folder, tmp_path / "cache").images[0] == noise(99, 8)).all()
 
@@ -145,7 +145,7 @@ def child(folder: Path, cache: Path, moment: str) -> "subprocess.Popen[str]":
 
 
 MOMENTS = [
-    "report",
+    "on_progress",
     "sync",
     "before progress.json",
     "after progress.json",
@@ -195,7 +195,7 @@ def test_two_processes_at_once_prepare_once(
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'{"fingerprint": 3}', b'{"done": 8}', b"\xff\xfe\0"])
 def test_damaged_progress_begins_anew(folder: Path, tmp_path: Path, whole: object, content: bytes) -> None:
     with pytest.raises(KeyboardInterrupt):
-        ready(folder, tmp_path / "cache", report=stop_at(20))
+        ready(folder, tmp_path / "cache", on_progress=stop_at(20))
     put(prepared_folder(tmp_path / "cache") / "progress.json", content)
     ready(folder, tmp_path / "cache")
     assert tree(tmp_path / "cache") == whole
@@ -210,7 +210,7 @@ def test_a_file_that_lost_its_end_or_is_gone_begins_anew(
     folder: Path, tmp_path: Path, whole: object, name: str, size: int | None
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
-        ready(folder, tmp_path / "cache", report=stop_at(20))
+        ready(folder, tmp_path / "cache", on_progress=stop_at(20))
     shorten(prepared_folder(tmp_path / "cache") / name, size)
     ready(folder, tmp_path / "cache")
     assert tree(tmp_path / "cache") == whole
@@ -219,7 +219,7 @@ def test_a_file_that_lost_its_end_or_is_gone_begins_anew(
 @pytest.mark.parametrize("name", FILES)
 def test_bytes_that_never_reached_the_disk_are_noticed(folder: Path, tmp_path: Path, whole: object, name: str) -> None:
     with pytest.raises(KeyboardInterrupt):
-        ready(folder, tmp_path / "cache", report=stop_at(20))
+        ready(folder, tmp_path / "cache", on_progress=stop_at(20))
     path = prepared_folder(tmp_path / "cache") / name
     content = path.read_bytes()
     put(path, content[:140] + bytes(8) + content[148:] if len(content) > 148 else bytes(len(content)))

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dccm.data.loader import Batch, Bytes, Loader, images_at_once
+from dccm.arrays import Bytes
+from dccm.data.loader import Batch, Loader, images_at_once
 from tests.support import few_examples
 
 CPU = torch.device("cpu")

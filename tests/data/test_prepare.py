@@ -230,7 +230,7 @@ def test_large_images_do_not_pile_up_in_memory(tmp_path: Path, cache: Path, monk
 def test_progress_is_reported_up_to_the_end(tmp_path: Path, cache: Path) -> None:
     photos(tmp_path / "photos", 40, side=8)
     reports: list[tuple[int, int]] = []
-    ready(tmp_path / "photos", cache, report=lambda *numbers: reports.append(numbers))
+    ready(tmp_path / "photos", cache, on_progress=lambda *numbers: reports.append(numbers))
     assert reports == [(16, 40), (32, 40), (40, 40)]
 
 

@@ -5,15 +5,16 @@ import numpy as np
 import pytest
 import torch
 
+from dccm.arrays import ImageShape
 from dccm.data.images import ImageSet
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.evaluation import probe as module
 from dccm.evaluation.probe import ProbeConfig, Split, layer_features, probe, probe_model, split_of
 from dccm.methods import METHODS
-from dccm.model import Model, make_config
-from dccm.networks.encoder import Encoder, ImageShape
-from dccm.training import Stage
+from dccm.networks.paper import Encoder
+from dccm.runs.model import Model, make_config
+from dccm.training.progress import Stage
 
 QUICK = ProbeConfig(epochs=1, fewest_steps=200)
 HALVES = Split(np.arange(0, 400, 2), np.arange(1, 400, 2))

@@ -5,12 +5,12 @@ import pytest
 import torch
 from torch import nn
 
+from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.methods.ae import AEConfig, AEMethod
-from dccm.model import Model, make_config
-from dccm.networks.encoder import ImageShape
-from dccm.training import train
+from dccm.runs.model import Model, make_config
+from dccm.training.loop import train
 from tests.support import seeded
 
 SMALL: dict[str, Any] = {"n_clusters": 4, "batch_size": 40, "mini_batch": 20}

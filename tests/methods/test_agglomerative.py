@@ -7,8 +7,8 @@ from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.evaluation.metrics import accuracy
 from dccm.methods.agglomerative import AgglomerativeConfig, join_mutual, mutual_neighbours
-from dccm.model import make_config
-from dccm.run import fit
+from dccm.runs.model import make_config
+from dccm.runs.run import fit
 from tests.methods.test_spectral import line
 
 

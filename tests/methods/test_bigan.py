@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from dccm.data.loader import Bytes
+from dccm.arrays import Bytes, ImageShape
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.methods.bigan import BiGANConfig, BiGANMethod
-from dccm.model import Model, make_config
-from dccm.networks.encoder import ImageShape
-from dccm.training import train
+from dccm.runs.model import Model, make_config
+from dccm.training.loop import train
 
 SMALL: dict[str, Any] = {"n_clusters": 4, "batch_size": 40, "mini_batch": 20, "code_size": 2}
 

@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 import torch
 
-from dccm.clustering import Reading, cluster_images
+from dccm.arrays import ImageShape
+from dccm.commands import Reading, cluster_images
 from dccm.config import DataConfig, TrainingConfig
 from dccm.data.images import ImageSet
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.methods import METHODS
 from dccm.methods.base import GradientMethod
-from dccm.model import Model, RunConfig, make_config
-from dccm.networks.encoder import ImageShape
-from dccm.run import fit, new_model, run
-from dccm.training import InterruptedRunError, Progress, Stage
+from dccm.runs.model import Model, RunConfig, make_config
+from dccm.runs.run import fit, new_model, run
+from dccm.training.loop import InterruptedRunError
+from dccm.training.progress import Progress, Stage
 
 COUNT, CLUSTERS, EPOCHS = 48, 3, 2
 SMALL = {"n_clusters": CLUSTERS, "batch_size": 24, "mini_batch": 8, "critic_positions": 4, "n_init": 2, "device": "cpu"}
@@ -171,11 +172,11 @@ def test_a_run_that_was_stopped_twice_goes_on_to_the_same_bits(finished: Finishe
     if issubclass(METHODS[finished.method], GradientMethod):
         for reports, resume in ((3, False), (2, True)):
             with pytest.raises(InterruptedRunError):
-                run(found, config, tmp_path, resume=resume, report=StopAfter(reports), say=said.append)
+                run(found, config, tmp_path, resume=resume, on_progress=StopAfter(reports), say=said.append)
         assert [path.stem for path in sorted(tmp_path.glob("checkpoints/*"))] == ["000000002", "000000003"]
     else:
         with pytest.raises(KeyboardInterrupt):
-            run(found, config, tmp_path, report=StopAfter(1))
+            run(found, config, tmp_path, on_progress=StopAfter(1))
     assert not (tmp_path / "result.json").exists()
     run(found, config, tmp_path, resume=True, say=said.append)
     assert_same(tmp_path, finished.output)

@@ -6,14 +6,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.evaluation.metrics import accuracy
 from dccm.methods.dac import LAST, DACConfig, Pairs, choose_pairs, pair_loss, thresholds
-from dccm.model import Model, make_config
-from dccm.networks.encoder import ImageShape
-from dccm.run import fit
-from dccm.training import Update
+from dccm.runs.model import Model, make_config
+from dccm.runs.run import fit
+from dccm.training.update import Update
 from tests.support import few_examples, one_hot, random_similarity
 
 SMALL = {"batch_size": 30, "mini_batch": 10, "n_clusters": 4, "epochs": 1}

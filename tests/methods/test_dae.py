@@ -3,12 +3,12 @@ from typing import Any
 import pytest
 import torch
 
+from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.methods.dae import DAEConfig, DAEMethod, destroy
-from dccm.model import Model, make_config
-from dccm.networks.encoder import ImageShape
-from dccm.training import train
+from dccm.runs.model import Model, make_config
+from dccm.training.loop import train
 from tests.support import seeded
 
 SMALL: dict[str, Any] = {"n_clusters": 4, "batch_size": 40, "mini_batch": 20}

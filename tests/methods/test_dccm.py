@@ -4,14 +4,15 @@ from typing import Any
 import pytest
 import torch
 
+from dccm.arrays import ImageShape
 from dccm.correlations.triplets import PairStrategy
 from dccm.data.synthetic import bars
 from dccm.methods.base import calibrate
 from dccm.methods.dccm import DCCMMethod
-from dccm.model import Model, make_config
 from dccm.networks.critic import Critic
-from dccm.networks.encoder import ImageShape
-from dccm.training import Update, train
+from dccm.runs.model import Model, make_config
+from dccm.training.loop import train
+from dccm.training.update import Update
 
 SMALL = {"batch_size": 30, "mini_batch": 10, "epochs": 1, "learning_rate": 1e-3, "critic_positions": 4}
 

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.evaluation.metrics import accuracy
@@ -19,10 +20,10 @@ from dccm.methods.dec import (
     target_distribution,
     unit_scale,
 )
-from dccm.model import Model, make_config
-from dccm.networks.encoder import ImageShape
-from dccm.run import fit
-from dccm.training import Moment, train
+from dccm.runs.model import Model, make_config
+from dccm.runs.run import fit
+from dccm.training.loop import train
+from dccm.training.update import Moment
 from tests.support import few_examples, random_prediction, seeded
 
 SMALL = {"batch_size": 20, "mini_batch": 10, "n_clusters": 4, "epochs": 3}

@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.methods.base import calibrate
@@ -17,9 +18,8 @@ from dccm.methods.decnn import (
     sparse_maps,
     standardised,
 )
-from dccm.model import Model, make_config
-from dccm.networks.encoder import ImageShape
-from dccm.training import train
+from dccm.runs.model import Model, make_config
+from dccm.training.loop import train
 from tests.support import seeded
 
 SMALL: dict[str, Any] = {"n_clusters": 4, "batch_size": 40, "mini_batch": 20, "second_maps": 12}

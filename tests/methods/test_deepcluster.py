@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from dccm.checkpoint import CheckpointFolder, TensorFile, read_tensors
+from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.methods.base import features_of
@@ -18,10 +18,11 @@ from dccm.methods.deepcluster import (
     refilled,
     whitened,
 )
-from dccm.model import Model, make_config
-from dccm.networks.encoder import ImageShape
-from dccm.run import fit, new_model
-from dccm.training import Moment, train
+from dccm.runs.model import Model, make_config
+from dccm.runs.run import fit, new_model
+from dccm.training.checkpoint import CheckpointFolder, TensorFile, read_tensors
+from dccm.training.loop import train
+from dccm.training.update import Moment
 from tests.support import seeded
 
 SMALL = {"n_clusters": 4, "batch_size": 24, "mini_batch": 12, "epochs": 2, "overclustering": 2}
@@ -170,7 +171,9 @@ def test_a_run_resumed_at_any_batch_ends_with_the_same_bits(place: tuple[int, in
     config = make_config("deepcluster", overrides=SMALL | {"checkpoint_minutes": 0})
     folder = CheckpointFolder(tmp_path)
     kept: list[TensorFile] = []
-    unbroken = fit(IMAGES, config, checkpoints=folder, report=lambda _: kept.append(read_tensors(folder.paths()[0])))
+    unbroken = fit(
+        IMAGES, config, checkpoints=folder, on_progress=lambda _: kept.append(read_tensors(folder.paths()[0]))
+    )
     middle = next(file for file in kept if (file.document["epoch"], file.document["batch"]) == place)
     resumed = fit(IMAGES, config, model=new_model(IMAGES, config), resume=middle)
     assert resumed.history == unbroken.history

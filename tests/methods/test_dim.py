@@ -6,12 +6,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.methods.dim import DIMConfig, DIMMethod, other_pairs
-from dccm.model import Model, make_config
-from dccm.networks.encoder import ImageShape
-from dccm.training import train
+from dccm.runs.model import Model, make_config
+from dccm.training.loop import train
 from tests.support import seeded
 
 SMALL = {"n_clusters": 4, "batch_size": 32, "mini_batch": 16, "epochs": 1, "learning_rate": 1e-3}

@@ -4,14 +4,15 @@ from typing import Any
 import pytest
 import torch
 
+from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.evaluation.metrics import accuracy
 from dccm.methods.jule import JULEConfig, JULEMethod, grouped_order, thumbnails, triplet_loss
-from dccm.model import Model, make_config
-from dccm.networks.encoder import ImageShape
-from dccm.run import fit
-from dccm.training import Moment, train
+from dccm.runs.model import Model, make_config
+from dccm.runs.run import fit
+from dccm.training.loop import train
+from dccm.training.update import Moment
 from tests.support import seeded
 
 SMALL = {"batch_size": 30, "mini_batch": 15, "n_clusters": 4, "epochs": 2, "neighbours": 5}

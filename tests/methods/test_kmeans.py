@@ -7,8 +7,8 @@ from sklearn.cluster import KMeans
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.evaluation.metrics import accuracy
-from dccm.model import Model, make_config
-from dccm.run import fit
+from dccm.runs.model import Model, make_config
+from dccm.runs.run import fit
 
 
 def labels_of(images: np.ndarray, **settings: object) -> np.ndarray:

@@ -10,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from dccm.checkpoint import CheckpointFolder, TensorFile, read_tensors
+from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.methods.nat import NATConfig, NATMethod, best_assignment, matching_loss, noise_targets
-from dccm.model import Model, make_config
-from dccm.networks.encoder import ImageShape
-from dccm.run import fit, new_model
-from dccm.training import Moment, train
+from dccm.runs.model import Model, make_config
+from dccm.runs.run import fit, new_model
+from dccm.training.checkpoint import CheckpointFolder, TensorFile, read_tensors
+from dccm.training.loop import train
+from dccm.training.update import Moment
 from tests.support import few_examples, seeded
 
 SMALL = {"n_clusters": 4, "batch_size": 24, "mini_batch": 12, "epochs": 2, "target_size": 16}
@@ -99,7 +100,9 @@ def test_a_run_resumed_in_the_middle_of_an_epoch_ends_with_the_same_bits(tmp_pat
     config = make_config("nat", overrides=SMALL | {"checkpoint_minutes": 0})
     folder = CheckpointFolder(tmp_path)
     kept: list[TensorFile] = []
-    unbroken = fit(IMAGES, config, checkpoints=folder, report=lambda _: kept.append(read_tensors(folder.paths()[0])))
+    unbroken = fit(
+        IMAGES, config, checkpoints=folder, on_progress=lambda _: kept.append(read_tensors(folder.paths()[0]))
+    )
     middle = next(file for file in kept if (file.document["epoch"], file.document["batch"]) == (1, 1))
     resumed = fit(IMAGES, config, model=new_model(IMAGES, config), resume=middle)
     assert resumed.history == unbroken.history

@@ -5,13 +5,12 @@ import numpy as np
 import pytest
 import torch
 
-from dccm.data.loader import Bytes
+from dccm.arrays import Bytes, ImageShape
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.methods.rotnet import RotNetConfig, RotNetMethod, turned
-from dccm.model import Model, make_config
-from dccm.networks.encoder import ImageShape
-from dccm.training import train
+from dccm.runs.model import Model, make_config
+from dccm.training.loop import train
 
 SMALL = {"n_clusters": 2, "batch_size": 32, "mini_batch": 16, "epochs": 1, "learning_rate": 0.02}
 

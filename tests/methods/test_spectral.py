@@ -14,9 +14,9 @@ from dccm.methods.spectral import (
     self_tuning_affinity,
     unit_rows,
 )
-from dccm.model import make_config
-from dccm.run import fit
-from dccm.training import Progress, Stage
+from dccm.runs.model import make_config
+from dccm.runs.run import fit
+from dccm.training.progress import Progress, Stage
 
 
 def line(*points: float) -> tuple[np.ndarray, np.ndarray]:
@@ -87,7 +87,7 @@ def test_images_are_clustered_with_progress_that_names_its_stages() -> None:
     found = bars(120, side=12)
     stages: list[Progress | Stage] = []
     config = make_config("spectral", overrides={"n_clusters": 4})
-    predicted = fit(found.images, config, report=stages.append).model.predict_proba(found.images)
+    predicted = fit(found.images, config, on_progress=stages.append).model.predict_proba(found.images)
     assert found.labels is not None
     assert accuracy(found.labels, predicted.argmax(axis=1)) > 0.9
     assert all(isinstance(stage, Stage) for stage in stages)

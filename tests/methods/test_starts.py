@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.methods.starts import SeveralStarts, still_running
-from dccm.model import Model, make_config
-from dccm.networks.encoder import ImageShape
-from dccm.training import Update
+from dccm.runs.model import Model, make_config
+from dccm.training.update import Update
 
 both = pytest.mark.parametrize("name", ["dccm", "dac"])
 """The methods that may have several starts."""

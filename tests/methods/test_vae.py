@@ -4,12 +4,12 @@ from typing import Any
 import pytest
 import torch
 
+from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.methods.vae import VAEConfig, VAEMethod, divergence_from_prior, draw_code, negative_log_likelihood
-from dccm.model import Model, make_config
-from dccm.networks.encoder import ImageShape
-from dccm.training import train
+from dccm.runs.model import Model, make_config
+from dccm.training.loop import train
 from tests.support import seeded
 
 

@@ -1,8 +1,9 @@
 import pytest
 import torch
 
+from dccm.arrays import ImageShape
 from dccm.networks.autoencoder import Network, autoencoder, dense, feature_of
-from dccm.networks.encoder import Encoder, ImageShape
+from dccm.networks.paper import Encoder
 from tests.support import seeded
 
 

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from dccm.arrays import ImageShape
 from dccm.networks.decoder import Decoder, doublings
-from dccm.networks.encoder import ImageShape
 from tests.support import seeded
 
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from dccm.arrays import ImageShape
 from dccm.errors import UserError
 from dccm.networks.discriminator import (
     Discriminator,
@@ -12,7 +13,6 @@ from dccm.networks.discriminator import (
     generator_loss,
     uniform_noise,
 )
-from dccm.networks.encoder import ImageShape
 from tests.support import seeded
 
 SHAPES = [

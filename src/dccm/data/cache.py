@@ -24,9 +24,9 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from dccm.arrays import Bytes
 from dccm.data.duplicates import Hashes
 from dccm.data.images import Skipped
-from dccm.data.loader import Bytes
 from dccm.files import csv_lines, write_atomically
 
 FORMAT = 1

@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dccm.data.benchmarks.cifar import CIFAR10, CIFAR100
-from dccm.data.benchmarks.download import fetch
-from dccm.data.benchmarks.imagenet import IMAGENET10, IMAGENET_DOG15
-from dccm.data.benchmarks.mnist import MNIST
-from dccm.data.benchmarks.official import Benchmark
-from dccm.data.benchmarks.stl import STL10
-from dccm.data.benchmarks.tiny_imagenet import TINY_IMAGENET
 from dccm.data.images import ImageSet
+from dccm.data.published.cifar import CIFAR10, CIFAR100
+from dccm.data.published.download import fetch
+from dccm.data.published.imagenet import IMAGENET10, IMAGENET_DOG15
+from dccm.data.published.mnist import MNIST
+from dccm.data.published.official import Benchmark
+from dccm.data.published.stl import STL10
+from dccm.data.published.tiny_imagenet import TINY_IMAGENET
 from dccm.data.sources.arrays import ArraySource
 from dccm.data.sources.base import Source
 from dccm.errors import UserError, choose, require
@@ -79,7 +79,7 @@ def open_benchmark(
     *,
     variant: str = "",
     download: bool = True,
-    report: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Source:
     """The images of a data set by its name: those that the paper clusters, with the classes that it clusters into.
 
@@ -89,7 +89,7 @@ def open_benchmark(
         variant: `fine` for the 100 classes of CIFAR-100, `unlabelled` for the other images of STL-10, `val` for
             Tiny-ImageNet with its validation images as the split `test`.
         download: Get what is missing, if it can be had without a registration.
-        report: Called with bytes downloaded and bytes in all.
+        on_progress: Called with bytes downloaded and bytes in all.
     """
     choose(name, DATASETS, "data set", "dccm datasets")
     variants = BENCHMARKS[name].variants if name in BENCHMARKS else ()
@@ -102,7 +102,7 @@ def open_benchmark(
         return ArraySource(digits.images, digits.names, digits.labels)
     root = Path(root or cache_folder() / "datasets")
     try:
-        path = _locate(name, root, download, report)
+        path = _locate(name, root, download, on_progress)
         source = BENCHMARKS[name].read(path, variant)
     except OSError as error:
         raise UserError(
@@ -113,13 +113,13 @@ def open_benchmark(
     return source
 
 
-def _locate(name: str, root: Path, download: bool, report: Callable[[int, int], None] | None) -> Path:
+def _locate(name: str, root: Path, download: bool, on_progress: Callable[[int, int], None] | None) -> Path:
     """The folder or archive of a data set, downloaded if need be."""
     benchmark = BENCHMARKS[name]
     require(not root.is_file(), f"--data-root must be a folder, and {root} is a file. Give the folder that holds it.")
     path = benchmark.locate(root)
     if path is None and benchmark.remotes and download:
-        fetch(benchmark.remotes, root / benchmark.folder, report)
+        fetch(benchmark.remotes, root / benchmark.folder, on_progress)
         path = benchmark.locate(root)
     if path is None:
         what = ", ".join(remote.url for remote in benchmark.remotes)

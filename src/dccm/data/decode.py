@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageOps
 
-from dccm.data.images import Fit
-from dccm.data.loader import Bytes
+from dccm.arrays import Bytes, Fit
 from dccm.errors import require
 
 Image.init()  # Here, because threads that find plugins half loaded fail.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from dccm.arrays import Bytes
 from dccm.data.images import Duplicate
-from dccm.data.loader import Bytes
 
 Hashes = npt.NDArray[np.uint64]
 HASH_BYTES = 8

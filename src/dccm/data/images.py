@@ -2,16 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageOps
 
-from dccm.data.loader import Bytes
+from dccm.arrays import Bytes, Fit
 from dccm.errors import require
-
-Fit = Literal["crop", "pad"]
 
 
 class Skipped(NamedTuple):

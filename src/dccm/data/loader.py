@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-Bytes = npt.NDArray[np.uint8]
+from dccm.arrays import Bytes, Floats
 
 _PIXELS = 256 * 1024
 """Pixels in one forward pass, so that memory does not grow with the size of the images; with more, a CPU is slower."""
@@ -86,7 +86,7 @@ class Loader:
         for start in range(0, len(self.images), chunk):
             yield self._take(slice(start, start + chunk))
 
-    def over_all(self, function: Callable[[Tensor], Tensor]) -> npt.NDArray[np.float32]:
+    def over_all(self, function: Callable[[Tensor], Tensor]) -> Floats:
         """What a function says of every image, (N, D), in their own order.
 
         All rows are made room for at once: parts, kept until the end, would lie between the large blocks that come and

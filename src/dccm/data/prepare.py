@@ -17,17 +17,18 @@ from typing import Any, TypeVar
 import numpy as np
 from PIL import Image
 
+from dccm.arrays import Bytes
 from dccm.data.cache import Outcome, Prepared, Writer, locked, open_prepared, read_manifest, read_skipped
 from dccm.data.decode import Preparation, decode
 from dccm.data.duplicates import content_hash, find_duplicates
 from dccm.data.images import ImageSet
-from dccm.data.loader import Bytes
 from dccm.data.sources.base import Item, Source
 from dccm.errors import UserError, require
 from dccm.files import cache_folder, disk_error
 from dccm.machine import keep_memory
 
-Report = Callable[[int, int], None]
+OnImages = Callable[[int, int], None]
+"""Called with images done and images in all."""
 _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
 
@@ -47,7 +48,7 @@ def prepare(
     *,
     cache: Path | None = None,
     workers: int | None = None,
-    report: Report | None = None,
+    on_progress: OnImages | None = None,
     say: Callable[[str], None] | None = None,
 ) -> ImageSet:
     """All images of a source that can be read, mapped from the cache; what is not there yet is prepared first.
@@ -57,7 +58,7 @@ def prepare(
         wanted: What each is brought to.
         cache: Folder of the cache; none: the user's.
         workers: Threads that decode; none: one for each processor.
-        report: Called with images done and images in all.
+        on_progress: Called with images done and images in all.
         say: Called with a sentence that the user should read.
     """
     say = say or (lambda _: None)
@@ -74,7 +75,7 @@ def prepare(
                     say("The images have changed since they were prepared; they are prepared anew.")
                     (folder / "manifest.json").unlink()
                 _require_room(folder, source, wanted)
-                prepared = _fill(folder, source, wanted, workers or os.cpu_count() or 1, report)
+                prepared = _fill(folder, source, wanted, workers or os.cpu_count() or 1, on_progress)
     except OSError as error:
         again = "then run the same command again, or choose another folder with --cache"
         kept = "what is prepared so far is kept"
@@ -101,7 +102,7 @@ def _key(source: Source, wanted: Preparation) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def _fill(folder: Path, source: Source, wanted: Preparation, threads: int, report: Report | None) -> Prepared:
+def _fill(folder: Path, source: Source, wanted: Preparation, threads: int, on_progress: OnImages | None) -> Prepared:
     """Decode what is not decoded yet, and complete the preparation."""
     shape = (wanted.side, wanted.side, wanted.channels or 3)
     with Writer(folder, shape, source.fingerprint()) as writer, warnings.catch_warnings():
@@ -115,8 +116,8 @@ def _fill(folder: Path, source: Source, wanted: Preparation, threads: int, repor
             writer.append((source.names[start + place] for place in range(len(outcomes))), outcomes)
             if number % _COMMIT == _COMMIT - 1:
                 writer.commit()
-            if report is not None:
-                report(writer.progress.done, len(source))
+            if on_progress is not None:
+                on_progress(writer.progress.done, len(source))
         writer.commit()
         _require_some(folder, source, writer)
         grey = wanted.channels is None and writer.progress.grey

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from dccm.arrays import Fit
 from dccm.data.decode import Preparation, side_of
 from dccm.data.duplicates import content_hashes, find_duplicates
-from dccm.data.images import Fit, ImageSet, as_bytes, resized, with_channels
+from dccm.data.images import ImageSet, as_bytes, resized, with_channels
 from dccm.data.prepare import prepare
 from dccm.data.sources.archive import TAR_SUFFIXES, Tar, Zip
 from dccm.data.sources.array_files import open_array_file
@@ -38,7 +39,7 @@ def read_images(
     class_folders: bool = False,
     cache: Path | None = None,
     workers: int | None = None,
-    report: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> ImageSet:
     """Read images of any kind that `open_source` knows.
@@ -53,14 +54,14 @@ def read_images(
         class_folders: The first folder of each path or name is the image's true class; for evaluation alone.
         cache: Where prepared images are kept; none: the user's cache folder.
         workers: Threads that decode; none: one for each processor.
-        report: Called with images done and images in all.
+        on_progress: Called with images done and images in all.
         say: Called with a sentence that the user should read.
     """
     opened = open_source(source, class_folders=class_folders)
     if isinstance(opened, ArraySource):
         return _taken(opened, image_size, fit, channels)
     wanted = Preparation(image_size or _usual_side(opened), fit, channels)
-    return prepare(opened, wanted, cache=cache, workers=workers, report=report, say=say)
+    return prepare(opened, wanted, cache=cache, workers=workers, on_progress=on_progress, say=say)
 
 
 def open_source(thing: Any, *, class_folders: bool = False) -> Source:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from dccm.arrays import Bytes
 from dccm.data.images import ImageSet
-from dccm.data.loader import Bytes
 
 
 def bars(count: int = 120, side: int = 16, channels: int = 1, classes: int = 4, seed: int = 0) -> ImageSet:

@@ -8,7 +8,7 @@ two layers; standardised features, optimizer and length of the training are choi
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,45 +16,38 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dccm.config import Bounds, Count, Positive, Section
 from dccm.data.images import ImageSet
 from dccm.data.loader import Loader, equal_parts
 from dccm.errors import require
-from dccm.model import Model
-from dccm.networks.encoder import Encoder, EncoderOutput
-from dccm.training import Stage
+from dccm.networks.base import Encoder, EncoderOutput
+from dccm.training.progress import Stage
 
 Layer = Literal["conv", "y"]
 LAYERS: tuple[Layer, ...] = get_args(Layer)
 Features = npt.NDArray[np.floating[Any]]
 Labels = npt.NDArray[Any]
-Report = Callable[[Stage], None]
+OnProgress = Callable[[Stage], None]
 
 _LARGEST = float(np.finfo(np.float16).max)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProbeConfig:
+class ProbeConfig(Section):
     """How the probe learns; the same for every method, so that only features differ."""
 
-    hidden: int = 200
+    hidden: Count = 200
     """Units of the hidden layer (Section 4.1)."""
-    epochs: int = 20
+    epochs: Count = 20
     """Passes over the training features."""
-    fewest_steps: int = 1000
+    fewest_steps: Count = 1000
     """Steps at least: few images are passed over more often."""
-    mini_batch: int = 128
+    mini_batch: Count = 128
     """Images in one gradient step."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Step size of Adam at the start; it falls to zero along half a cosine."""
-    seed: int = 0
+    seed: Annotated[int, Bounds(0)] = 0
     """Decides the first weights, the order of the images and, where none is given, the split."""
-
-    def __post_init__(self) -> None:
-        for name in ("hidden", "epochs", "fewest_steps", "mini_batch"):
-            value = getattr(self, name)
-            require(value >= 1, f"{name} must be at least 1, got {value}. Give 1 or more.")
-        require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.001.")
-        require(self.seed >= 0, f"seed must not be negative, got {self.seed}. Give 0 or more.")
 
 
 class Split(NamedTuple):
@@ -78,7 +71,7 @@ def probe(
     labels: Labels,
     split: Split,
     config: ProbeConfig | None = None,
-    report: Report | None = None,
+    on_progress: OnProgress | None = None,
 ) -> float:
     """Share of the test images whose class the probe says right (top 1).
 
@@ -87,7 +80,7 @@ def probe(
         labels: True classes, (N,), of any type.
         split: Rows to learn from and to be scored on.
         config: How to learn; none: the defaults.
-        report: Called after each pass over the training features.
+        on_progress: Called after each pass over the training features.
     """
     require(
         len(features) == len(labels),
@@ -97,7 +90,7 @@ def probe(
     classes, numbers = np.unique(labels, return_inverse=True)
     target = torch.from_numpy(numbers.reshape(-1))
     scaled = _Standardised(features, split.train)
-    perceptron = _trained(scaled, target, split.train, len(classes), config, report or (lambda _: None))
+    perceptron = _trained(scaled, target, split.train, len(classes), config, on_progress or (lambda _: None))
     return _accuracy(perceptron, scaled, target, split.test)
 
 
@@ -129,7 +122,7 @@ def _trained(
     train: npt.NDArray[np.int64],
     n_classes: int,
     config: ProbeConfig,
-    report: Report,
+    on_progress: OnProgress,
 ) -> nn.Module:
     """The perceptron after its training; softmax is in the loss."""
     generator = torch.Generator().manual_seed(config.seed)
@@ -145,7 +138,7 @@ def _trained(
             F.cross_entropy(perceptron(features[rows]), target[rows]).backward()
             optimizer.step()
             schedule.step()
-        report(Stage("probe", (epoch + 1) / epochs))
+        on_progress(Stage("probe", (epoch + 1) / epochs))
     return perceptron
 
 
@@ -165,65 +158,55 @@ def _accuracy(perceptron: nn.Module, features: _Standardised, target: Tensor, te
     return right / len(test)
 
 
-def probe_model(
-    model: Model,
-    found: ImageSet,
+def probe_encoder(
+    encoder: Encoder,
+    loader: Loader,
+    image_set: ImageSet,
     layers: tuple[Layer, ...] = LAYERS,
     *,
     test_share: float | None = None,
     config: ProbeConfig | None = None,
-    report: Report | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Probed:
-    """Accuracy of the probe on each wanted layer of a trained model.
+    """Accuracy of the probe on each wanted layer of a trained encoder.
 
     Args:
-        model: A model whose method has the package's encoder.
-        found: Images with true classes, and with splits unless `test_share` is given.
+        encoder: The encoder.
+        loader: The images, on its device.
+        image_set: The same images with true classes, and with splits unless `test_share` is given.
         layers: `conv`, the last convolution's map; `y`, the deep feature.
         test_share: Score on so many randomly drawn images, instead of on the split `test`.
-        config: How to learn; none: the defaults.
-        report: Called as the images are encoded, and after each pass of the probe.
+        config: How to learn; None: the defaults.
+        on_progress: Called as the images are encoded, and after each pass of the probe.
     """
     config = config or ProbeConfig()
-    encoder = encoder_of(model)
+    labels = image_set.labels
     require(
-        found.labels is not None,
+        labels is not None,
         "The images have no labels, and the probe learns from them. Give a source with labels: a column label, or "
-        "--class-folders.",
+        "class folders.",
     )
-    split = split_of(found, test_share, config.seed)
-    features = layer_features(encoder, model.loader(found.images), layers, report)
+    split = split_of(image_set, test_share, config.seed)
+    features = layer_features(encoder, loader, layers, on_progress)
     accuracy = {
-        layer: probe(features[layer], found.labels, split, config, report)  # type: ignore[arg-type]
+        layer: probe(features[layer], labels, split, config, on_progress)  # type: ignore[arg-type]
         for layer in layers
     }
     return Probed(accuracy, len(split.train), len(split.test))
 
 
-def encoder_of(model: Model) -> Encoder:
-    """The encoder of a model's method; methods without one are refused."""
-    encoder = getattr(model.method, "encoder", None)
-    require(
-        isinstance(encoder, Encoder),
-        f"The method '{model.config.method}' has no encoder whose layers could be probed. Probe a run of a method "
-        "that learns a network, such as dccm.",
-    )
-    assert isinstance(encoder, Encoder)
-    return encoder
-
-
-def split_of(found: ImageSet, test_share: float | None, seed: int) -> Split:
+def split_of(image_set: ImageSet, test_share: float | None, seed: int) -> Split:
     """The images' own split, or a random one if a share is given.
 
     Args:
-        found: The images.
+        image_set: The images.
         test_share: Share of the images to be scored on; none: the splits `train` and `test` of the images.
         seed: Decides the draw.
     """
     if test_share is None:
-        return _own_split(found)
+        return _own_split(image_set)
     require(0 < test_share < 1, f"test_share must lie between 0 and 1, got {test_share:g}. Give 0.2, for example.")
-    count = len(found.images)
+    count = len(image_set.images)
     order = np.random.default_rng(seed).permutation(count)
     tested = min(max(1, round(test_share * count)), count - 1)
     require(
@@ -232,10 +215,10 @@ def split_of(found: ImageSet, test_share: float | None, seed: int) -> Split:
     return Split(np.sort(order[tested:]), np.sort(order[:tested]))
 
 
-def _own_split(found: ImageSet) -> Split:
-    instead = "Draw test images at random with --test-share 0.2."
-    require(found.splits is not None, f"The images are not split into train and test. {instead}")
-    names = np.asarray(found.splits)
+def _own_split(image_set: ImageSet) -> Split:
+    instead = "Draw test images at random, with a test_share of 0.2."
+    require(image_set.splits is not None, f"The images are not split into train and test. {instead}")
+    names = np.asarray(image_set.splits)
     split = Split(np.flatnonzero(names == "train"), np.flatnonzero(names == "test"))
     require(
         len(split.train) >= 2 and len(split.test) >= 1,
@@ -246,7 +229,7 @@ def _own_split(found: ImageSet) -> Split:
 
 @torch.inference_mode()
 def layer_features(
-    encoder: Encoder, loader: Loader, layers: tuple[Layer, ...] = LAYERS, report: Report | None = None
+    encoder: Encoder, loader: Loader, layers: tuple[Layer, ...] = LAYERS, on_progress: OnProgress | None = None
 ) -> dict[Layer, Features]:
     """Frozen features of all images by layer, (N, D), in half precision: "Conv" of CIFAR-10 takes 0.5 GB so.
 
@@ -254,7 +237,7 @@ def layer_features(
         encoder: The encoder; its batch norm uses its stored statistics.
         loader: The images.
         layers: `conv` is the whole map behind the last convolution, flattened; `y` is the deep feature.
-        report: Called as the images are encoded.
+        on_progress: Called as the images are encoded.
     """
     encoder.eval()
     features: dict[Layer, Features] = {}
@@ -266,6 +249,6 @@ def layer_features(
             rows = features.setdefault(layer, np.empty((len(loader), values.shape[1]), np.float16))
             rows[done : done + len(values)] = values.clamp(max=_LARGEST).cpu().numpy()
         done += len(images)
-        if report is not None:
-            report(Stage("features", done / len(loader)))
+        if on_progress is not None:
+            on_progress(Stage("features", done / len(loader)))
     return features

@@ -1,5 +1,9 @@
 """All methods by name: one method, one file."""
 
+from typing import Any
+
+from dccm.arrays import ImageShape
+from dccm.config import Section
 from dccm.methods.aae import AAEMethod
 from dccm.methods.ae import AEMethod
 from dccm.methods.agglomerative import AgglomerativeMethod
@@ -19,9 +23,10 @@ from dccm.methods.nat import NATMethod
 from dccm.methods.nmf import NMFMethod
 from dccm.methods.rotnet import RotNetMethod
 from dccm.methods.spectral import SpectralMethod
+from dccm.methods.starts import SeveralStarts
 from dccm.methods.vae import VAEMethod
 
-METHODS: dict[str, type[Clusterer]] = {
+METHODS: dict[str, type[Clusterer[Any]]] = {
     "dccm": DCCMMethod,
     # Table 2 of the paper, in its order.
     "kmeans": KMeansMethod,
@@ -44,3 +49,16 @@ METHODS: dict[str, type[Clusterer]] = {
     "rotnet": RotNetMethod,
     "deepcluster": DeepClusterMethod,
 }
+
+
+def build_method(name: str, shape: ImageShape, n_clusters: int, config: Section) -> Clusterer[Any]:
+    """A method with fresh weights, ready to learn; with several starts, if its settings ask for them.
+
+    Args:
+        name: One of `METHODS`.
+        shape: Shape of the images.
+        n_clusters: K.
+        config: Of the method's `config_type`.
+    """
+    starts = [METHODS[name](shape, n_clusters, config) for _ in range(getattr(config, "starts", 1))]
+    return SeveralStarts(starts) if len(starts) > 1 else starts[0]  # type: ignore[arg-type]

@@ -7,62 +7,55 @@ apart, and the encoder learns to deceive it.
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dccm.arrays import ImageShape
+from dccm.config import Count, Positive, Section, Several
 from dccm.data.loader import Batch, equal_parts
-from dccm.errors import require
-from dccm.evaluation.readout import KMeansReadout
+from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod
+from dccm.networks import build_encoder
+from dccm.networks.base import NetworkConfig
 from dccm.networks.decoder import Decoder
 from dccm.networks.discriminator import discriminator_loss, generator_loss
-from dccm.networks.encoder import Encoder, ImageShape
-from dccm.training import Update
+from dccm.training.update import Update
 
 _HIDDEN = 1000
 """Units of each hidden layer of the discriminator (Appendix A)."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class AAEConfig:
+class AAEConfig(Section):
     """Settings of the adversarial auto-encoder."""
 
-    code_size: int = 8
+    code_size: Count = 8
     """Length of the code; 8 is the paper's for MNIST's likelihood (Appendix A.1)."""
-    prior_deviation: float = 5.0
+    prior_deviation: Positive = 5.0
     """Deviation of the normal prior; 5 is the paper's for MNIST's likelihood (Appendix A.1)."""
-    mini_batch: int = 100
+    mini_batch: Several = 100
     """Images in one gradient step; the paper does not say."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Step size of Adam for the reconstruction."""
-    adversarial_learning_rate: float = 2e-4
+    adversarial_learning_rate: Positive = 2e-4
     """Step size of Adam for discriminator and deceiving encoder: DCGAN's, as is its beta 1 of 0.5."""
-
-    def __post_init__(self) -> None:
-        require(self.code_size >= 1, f"code_size must be at least 1, got {self.code_size}. The paper's is 8.")
-        require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. Try 100.")
-        for name, usual in (("prior_deviation", 5), ("learning_rate", 0.001), ("adversarial_learning_rate", 0.0002)):
-            value = getattr(self, name)
-            require(value > 0, f"{name} must be above 0, got {value:g}. Try {usual}.")
+    encoder: NetworkConfig = NetworkConfig()
 
 
-class AAEMethod(GradientMethod):
+class AAEMethod(GradientMethod[AAEConfig]):
     """Auto-encoder, and a discriminator of its codes."""
 
     year = 2015
     citation = "Makhzani et al., Adversarial Autoencoders, 2015"
     learns = "features; clusters by k-means"
     cost = "2 encoder and 1 decoder steps an image and pass"
-    sections: ClassVar[list[type[Any]]] = [AAEConfig]
+    config_type = AAEConfig
 
-    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
-        super().__init__(shape, n_clusters, configs)
-        self.config: AAEConfig
-        [self.config] = configs
-        self.encoder = Encoder(shape, self.config.code_size)
+    def __init__(self, shape: ImageShape, n_clusters: int, config: AAEConfig) -> None:
+        super().__init__(shape, n_clusters, config)
+        self.encoder = build_encoder(config.encoder, shape, self.config.code_size)
         self.decoder = Decoder(shape, self.config.code_size)
         self.discriminator = code_discriminator(self.config.code_size)
         self.readout = KMeansReadout(n_clusters)

@@ -6,53 +6,49 @@ matters in it.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dccm.arrays import ImageShape
+from dccm.config import Positive, Section, Several
 from dccm.data.loader import Batch, equal_parts
-from dccm.errors import require
-from dccm.evaluation.readout import KMeansReadout
+from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod
 from dccm.networks.autoencoder import Network, autoencoder, feature_of
-from dccm.networks.encoder import ImageShape
-from dccm.training import Update
+from dccm.networks.base import NetworkConfig
+from dccm.training.update import Update
 
 
 @dataclass(frozen=True, kw_only=True)
-class AEConfig:
+class AEConfig(Section):
     """Settings of the auto-encoder; choices of ours, as the paper's are for layers trained one after the other."""
 
     network: Network = "conv"
     """The encoder that other methods have, or fully connected layers, of which the paper's auto-encoders are."""
     loss: Literal["cross_entropy", "squared_error"] = "cross_entropy"
     """How far a pixel is from the image's: cross-entropy of values in [0, 1], or the square of the difference."""
-    mini_batch: int = 100
+    mini_batch: Several = 100
     """Images in one gradient step."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Step size of Adam."""
-
-    def __post_init__(self) -> None:
-        require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. Try 100.")
-        require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.001.")
+    encoder: NetworkConfig = NetworkConfig()
 
 
-class AEMethod(GradientMethod):
+class AEMethod(GradientMethod[AEConfig]):
     """Encoder and decoder, trained as a whole; the feature between them is the code."""
 
     year = 2007
     citation = "Bengio et al., Greedy Layer-Wise Training of Deep Networks, NIPS 19, 2007"
     learns = "features; clusters by k-means"
     cost = "1 encoder and 1 decoder step an image and pass"
-    sections: ClassVar[list[type[Any]]] = [AEConfig]
+    config_type = AEConfig
 
-    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
-        super().__init__(shape, n_clusters, configs)
-        self.config: AEConfig
-        [self.config] = configs
-        self.encoder, self.decoder, _ = autoencoder(self.config.network, shape, n_clusters)
+    def __init__(self, shape: ImageShape, n_clusters: int, config: AEConfig) -> None:
+        super().__init__(shape, n_clusters, config)
+        self.encoder, self.decoder, _ = autoencoder(config.network, config.encoder, shape, n_clusters)
         self.readout = KMeansReadout(n_clusters)
         self.optimizers = {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate, fused=True)}
 

@@ -5,65 +5,64 @@ both ranks. Pairs are joined by rising value. Linkages that compare whole cluste
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from scipy import sparse
 from scipy.sparse.csgraph import minimum_spanning_tree
 
+from dccm.arrays import ImageShape
+from dccm.config import Count, Section
 from dccm.data.loader import Loader
-from dccm.errors import require
-from dccm.evaluation.hierarchy import Clusters, Floats, Whole, connected, cut, join_clusters
-from dccm.evaluation.neighbours import Scaling, nearest
-from dccm.methods.remembering import RememberingMethod
-from dccm.training import Report, Stage
+from dccm.grouping.hierarchy import Clusters, Floats, Whole, connected, cut, join_clusters
+from dccm.grouping.neighbours import ClusterMemory, Scaling, nearest
+from dccm.methods.base import DirectMethod
+from dccm.training.progress import OnProgress, Stage
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgglomerativeConfig:
+class AgglomerativeConfig(Section):
     """Settings of agglomerative clustering."""
 
     linkage: Literal["mutual", "average", "ward"] = "ward"
     """What is joined first: the pair of images of least mutual neighbourhood value (the paper's), the clusters of least
     mean squared distance between their images, or those whose joining adds least to the squared distances within."""
-    neighbours: int = 20
+    neighbours: Count = 20
     """Length of the lists of neighbours in which ranks are counted, for `linkage = "mutual"`."""
-    components: int = 64
+    components: Count = 64
     """Principal components of the pixels in which distances are taken."""
     scaling: Scaling = "none"
     """Pixels as they come, each image of unit length, or the same after the mean image was subtracted."""
 
-    def __post_init__(self) -> None:
-        for name in ("neighbours", "components"):
-            value = getattr(self, name)
-            require(value >= 1, f"{name} must be at least 1, got {value}. Give 1 or more.")
 
-
-class AgglomerativeMethod(RememberingMethod):
+class AgglomerativeMethod(DirectMethod[AgglomerativeConfig]):
     """Begin with single images, join what is nearest to each other, stop at K clusters."""
 
     year = 1978
     citation = "Gowda and Krishna, Agglomerative Clustering Using the Concept of Mutual Nearest Neighbourhood, 1978"
     learns = "clusters of pixels"
     cost = "minutes"
-    sections: ClassVar[list[type[Any]]] = [AgglomerativeConfig]
-    config: AgglomerativeConfig
+    config_type = AgglomerativeConfig
 
-    def fit(self, loader: Loader, report: Report) -> None:
+    def __init__(self, shape: ImageShape, n_clusters: int, config: AgglomerativeConfig) -> None:
+        super().__init__(shape, n_clusters, config)
+        self.memory = ClusterMemory(shape, n_clusters, config.components, config.scaling)
+
+    def fit(self, loader: Loader, on_progress: OnProgress) -> None:
         """Join until K clusters are left."""
-        report(Stage("principal components", 0.0))
+        on_progress(Stage("principal components", 0.0))
         points = self.memory.look(loader)
-        clusters = min(self.memory.n_clusters, len(points))
+        clusters = min(self.n_clusters, len(points))
         groups = np.arange(len(points))
         linkage = self.config.linkage
         if linkage == "mutual":
             count = min(self.config.neighbours, len(points) - 1)
-            places, distances = nearest(points, count, lambda share: report(Stage("neighbours", share)))
+            places, distances = nearest(points, count, lambda share: on_progress(Stage("neighbours", share)))
             groups = join_mutual(places.cpu().numpy(), distances.cpu().numpy(), clusters)
             linkage = "average"  # For what no finite value joins.
         merges = join_clusters(
-            Clusters(points.cpu().numpy(), groups, linkage), lambda share: report(Stage("joining", share))
+            Clusters(points.cpu().numpy(), groups, linkage), lambda share: on_progress(Stage("joining", share))
         )
         self.memory.keep(torch.from_numpy(cut(merges, clusters)[groups]))
 

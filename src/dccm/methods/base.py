@@ -2,21 +2,41 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from dccm.data.loader import Batch, Loader
-from dccm.evaluation.readout import Features, KMeansReadout
-from dccm.networks.encoder import Encoder, ImageShape
-from dccm.training import Moment, Report, Update
+from dccm.arrays import Floats, ImageShape
+from dccm.config import Section
+from dccm.data.loader import Batch, Loader, equal_parts, images_at_once
+from dccm.grouping.neighbours import ClusterMemory
+from dccm.grouping.readout import KMeansReadout
+from dccm.networks.base import Encoder
+from dccm.training.progress import OnProgress
+from dccm.training.update import Moment, Update
+from dccm.training.workers import ALONE, Workers
+
+Config = TypeVar("Config")
 
 
-class Clusterer(nn.Module, ABC):
+class HasMiniBatch(Protocol):
+    """What all settings of methods that learn by gradient have."""
+
+    @property
+    def mini_batch(self) -> int:
+        """Images in one gradient step."""
+
+
+class Clusterer(nn.Module, ABC, Generic[Config]):
     """What all methods have in common.
 
     All that a run must remember lies in parameters and buffers (and optimizers), so that files hold it.
+
+    Args:
+        shape: Shape of the images.
+        n_clusters: K.
+        config: The method's own settings.
     """
 
     year: ClassVar[int]
@@ -25,19 +45,13 @@ class Clusterer(nn.Module, ABC):
     """In a few words, for `dccm methods`."""
     cost: ClassVar[str]
     """Rough cost, for `dccm methods`."""
-    sections: ClassVar[list[type[Any]]]
+    config_type: ClassVar[type[Section]]
     """The method's own settings."""
 
     @abstractmethod
-    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
-        """Build the networks and optimizers.
-
-        Args:
-            shape: Shape of the images.
-            n_clusters: K.
-            configs: One instance of each of `sections`.
-        """
+    def __init__(self, shape: ImageShape, n_clusters: int, config: Config) -> None:
         super().__init__()
+        self.shape, self.n_clusters, self.config = shape, n_clusters, config
 
     @property
     def fewest_images(self) -> int:
@@ -53,39 +67,57 @@ class Clusterer(nn.Module, ABC):
         """Probability of each cluster, (B, K)."""
 
 
-class DirectMethod(Clusterer):
-    """A method without a gradient: it looks at all images, and is done."""
+class DirectMethod(Clusterer[Config]):
+    """A method without a gradient: it looks at all images, and is done.
+
+    Those that divide their images, and know nothing of others, leave `embed` and `predict` to the memory.
+    """
+
+    memory: ClusterMemory
 
     @abstractmethod
-    def fit(self, loader: Loader, report: Report) -> None:
+    def fit(self, loader: Loader, on_progress: OnProgress) -> None:
         """Cluster the images.
 
         Args:
             loader: The images.
-            report: Called with a `Stage` whenever something that takes seconds begins or gets on.
+            on_progress: Called with a `Stage` whenever something that takes seconds begins or gets on.
         """
 
+    def embed(self, images: Tensor) -> Tensor:
+        """The pixels."""
+        rows: Tensor = self.memory.pixels(images)
+        return rows
 
-class GradientMethod(Clusterer):
-    """A method that learns by gradient; the loop of `training.py` runs it.
+    def predict(self, images: Tensor) -> Tensor:
+        """The cluster of the nearest image."""
+        probability: Tensor = self.memory(images)
+        return probability
+
+
+LearningConfig = TypeVar("LearningConfig", bound=HasMiniBatch)
+
+
+class GradientMethod(Clusterer[LearningConfig]):
+    """A method that learns by gradient; the loop of `training/loop.py` runs it.
 
     Those that learn features only leave `predict` to the readout, which is fitted when the training is over.
     """
 
-    config: Any
-    """The method's own section; every one has a `mini_batch`."""
     optimizers: Mapping[str, torch.optim.Optimizer]
     """By name, for checkpoints and schedules."""
+    workers: Workers = ALONE
+    """The processes that train together."""
 
     @abstractmethod
-    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
-        super().__init__(shape, n_clusters, configs)
+    def __init__(self, shape: ImageShape, n_clusters: int, config: LearningConfig) -> None:
+        super().__init__(shape, n_clusters, config)
         self.readout: KMeansReadout | None = None
 
     @property
     def fewest_images(self) -> int:
         """A whole mini-batch."""
-        return int(self.config.mini_batch)
+        return self.config.mini_batch
 
     def compile_networks(self) -> None:
         """Let torch.compile rewrite each network; names and weights stay as they are."""
@@ -100,11 +132,10 @@ class GradientMethod(Clusterer):
         """The losses to step on for one large batch, one after the other."""
 
     def embed(self, images: Tensor) -> Tensor:
-        """The deep feature D of the encoder; methods whose features are others say so."""
-        encoder = self.encoder
-        assert isinstance(encoder, Encoder)
-        feature: Tensor = encoder(images).feature
-        return feature
+        """The deep feature D of the encoder; methods without one, or with other features, say so."""
+        encoder = encoder_of(self)
+        assert encoder is not None
+        return encoder(images).feature
 
     def predict(self, images: Tensor) -> Tensor:
         """Probability of each cluster, (B, K)."""
@@ -112,22 +143,40 @@ class GradientMethod(Clusterer):
         probability: Tensor = self.readout(self.embed(images))
         return probability
 
-    def finish(self, loader: Loader) -> None:
-        """After training: population statistics for batch norm, then the readout."""
+    def finish(self, loader: Loader) -> "GradientMethod[Any]":
+        """After training: population statistics for batch norm, then the readout.
+
+        Returns:
+            The method that is of further use.
+        """
         calibrate(self, loader)
         if self.readout is not None:
             self.readout.fit(features_of(self, loader), loader.seed)
+        return self
+
+
+def encoder_of(method: Clusterer[Any]) -> Encoder | None:
+    """The method's encoder, if it has one that keeps the contract of `networks/base.py`."""
+    encoder = getattr(method, "encoder", None)
+    return encoder if isinstance(encoder, Encoder) else None
 
 
 @torch.inference_mode()
-def features_of(method: Clusterer, loader: Loader) -> Features:
+def features_of(method: Clusterer[Any], loader: Loader) -> Floats:
     """Features of all images, (N, D), in their order; batch norm uses its stored statistics."""
     method.eval()
     return loader.over_all(method.embed)
 
 
 @torch.no_grad()
-def calibrate(method: GradientMethod, loader: Loader) -> None:
+def predictions_of(encoder: Encoder, images: Tensor) -> Tensor:
+    """Predictions of a large batch, in pieces of bounded size: all at once large images would take gigabytes."""
+    pieces = equal_parts(len(images), images_at_once(*images.shape[2:], statistics=True))
+    return torch.cat([encoder(piece).prediction for piece in images.tensor_split(pieces)])
+
+
+@torch.no_grad()
+def calibrate(method: GradientMethod[Any], loader: Loader) -> None:
     """Replace the running statistics of batch norm by those of all images, clean.
 
     Training mixes perturbed and clean images of many states of the network into the running averages. An image's

@@ -6,55 +6,49 @@ which of the two made them; to deceive it, each of the two must invert the other
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from dccm.arrays import ImageShape
+from dccm.config import Count, Momentum, Positive, Section, Several
 from dccm.data.loader import Batch, equal_parts
-from dccm.errors import require
-from dccm.evaluation.readout import KMeansReadout
+from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod
+from dccm.networks import build_encoder
+from dccm.networks.base import NetworkConfig
 from dccm.networks.decoder import Decoder
 from dccm.networks.discriminator import PairDiscriminator, discriminator_loss, uniform_noise
-from dccm.networks.encoder import Encoder, ImageShape
-from dccm.training import Update
+from dccm.training.update import Update
 
 
 @dataclass(frozen=True, kw_only=True)
-class BiGANConfig:
+class BiGANConfig(Section):
     """Settings of BiGAN."""
 
-    code_size: int = 50
+    code_size: Count = 50
     """Length of the code, uniform on [-1, 1] (the paper's for MNIST; 200 for ImageNet)."""
-    mini_batch: int = 128
+    mini_batch: Several = 128
     """Images in one gradient step (the paper's, after DCGAN)."""
-    learning_rate: float = 2e-4
+    learning_rate: Positive = 2e-4
     """Step size of Adam (the paper's, after DCGAN)."""
-    momentum: float = 0.5
+    momentum: Momentum = 0.5
     """Adam's beta 1 (the paper's, after DCGAN)."""
-
-    def __post_init__(self) -> None:
-        require(self.code_size >= 1, f"code_size must be at least 1, got {self.code_size}. The paper's is 50.")
-        require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. The paper's is 128.")
-        require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.0002.")
-        require(0 <= self.momentum < 1, f"momentum must lie in [0, 1), got {self.momentum:g}. The paper's is 0.5.")
+    encoder: NetworkConfig = NetworkConfig()
 
 
-class BiGANMethod(GradientMethod):
+class BiGANMethod(GradientMethod[BiGANConfig]):
     """Encoder and generator against a discriminator of pairs."""
 
     year = 2017
     citation = "Donahue et al., Adversarial Feature Learning, ICLR 2017"
     learns = "features; clusters by k-means"
     cost = "1 encoder, 1 generator and 4 discriminator steps an image and pass"
-    sections: ClassVar[list[type[Any]]] = [BiGANConfig]
+    config_type = BiGANConfig
 
-    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
-        super().__init__(shape, n_clusters, configs)
-        self.config: BiGANConfig
-        [self.config] = configs
-        self.encoder = Encoder(shape, self.config.code_size)
+    def __init__(self, shape: ImageShape, n_clusters: int, config: BiGANConfig) -> None:
+        super().__init__(shape, n_clusters, config)
+        self.encoder = build_encoder(config.encoder, shape, self.config.code_size)
         self.generator = Decoder(shape, self.config.code_size)
         self.discriminator = PairDiscriminator(shape, self.config.code_size)
         self.readout = KMeansReadout(n_clusters)

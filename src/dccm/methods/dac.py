@@ -7,20 +7,22 @@ one to be different, and those in between are left out; both thresholds move tow
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dccm.collapse import Watched
+from dccm.arrays import ImageShape
+from dccm.config import Bounds, Count, Positive, Section, Several
 from dccm.correlations.pseudo_graph import similarity
 from dccm.data.loader import Batch, equal_parts
 from dccm.data.perturb import PerturbationConfig, perturb
-from dccm.errors import require
-from dccm.methods.starts import SeveralStarts, Start
-from dccm.networks.encoder import Encoder, ImageShape, Initialisation, LogitNorm
-from dccm.training import Update
+from dccm.methods.base import GradientMethod, predictions_of
+from dccm.networks import build_encoder
+from dccm.networks.base import NetworkConfig
+from dccm.training.collapse import Watched, cluster_information
+from dccm.training.update import Update
 
 LAST = 0.45
 """λ at which u(λ) = 0.95 - λ and l(λ) = 0.455 + 0.1 λ meet, at 0.5."""
@@ -29,32 +31,22 @@ _CLOSEST = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class DACConfig:
+class DACConfig(Section):
     """Settings of DAC; the thresholds are the paper's, other values ours where it is silent."""
 
-    meeting: float = 0.55
+    meeting: Annotated[float, Bounds(0, 1, without="low")] = 0.55
     """Share of the run over which λ grows until the thresholds meet; from then on all pairs count.
     The paper's λ grows as evenly, by a gradient step each epoch, whose length it does not say."""
-    logit_norm: LogitNorm = "batch"
-    """Norm on the outputs of the last linear layer: none, batch norm, or batch norm with one scale for all clusters."""
-    initialisation: Initialisation = "torch"
-    """Start of the weights: PyTorch's, or linear layers like the identity and Kaiming-normal convolutions."""
-    starts: int = 1
+    starts: Count = 1
     """Networks that begin with different weights; from 60 % of the run on the worst are dropped, one is left."""
-    mini_batch: int = 32
+    mini_batch: Several = 32
     """Images in one gradient step."""
-    uses: int = 1
+    uses: Count = 1
     """Times that the pairs of a large batch are learnt from before new ones are chosen."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Step size of RMSprop."""
-
-    def __post_init__(self) -> None:
-        require(0 < self.meeting <= 1, f"meeting must lie in (0, 1], got {self.meeting:g}. Try 0.55.")
-        require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. Try 32.")
-        for name in ("uses", "starts"):
-            value = getattr(self, name)
-            require(value >= 1, f"{name} must be at least 1, got {value}. Give 1 or more.")
-        require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.001.")
+    encoder: NetworkConfig = NetworkConfig(logit_norm="batch")
+    perturbation: PerturbationConfig = PerturbationConfig()
 
 
 class Pairs(NamedTuple):
@@ -99,48 +91,45 @@ def pair_loss(prediction: Tensor, pairs: Pairs) -> Tensor:
     return F.binary_cross_entropy(close, pairs.alike, weight=pairs.chosen)
 
 
-class DACMethod(SeveralStarts):
+class DACMethod(GradientMethod[DACConfig]):
     """An encoder whose label features say which pairs belong together."""
 
     year = 2017
     citation = "Chang et al., Deep Adaptive Image Clustering, ICCV 2017"
     learns = "features and clusters together"
     cost = "1 encoder step an image and pass"
-    sections: ClassVar[list[type[Any]]] = [DACConfig, PerturbationConfig]
+    config_type = DACConfig
 
-    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
-        super().__init__(shape, n_clusters, configs)
-        self.config: DACConfig
-        self.perturbation: PerturbationConfig
-        self.config, self.perturbation = configs
-        norm, initialisation = self.config.logit_norm, self.config.initialisation
-        starts = [
-            Start(Encoder(shape, n_clusters, logit_norm=norm, initialisation=initialisation))
-            for _ in range(self.config.starts)
-        ]
-        self.begin(starts, torch.optim.RMSprop, self.config.learning_rate)
+    def __init__(self, shape: ImageShape, n_clusters: int, config: DACConfig) -> None:
+        super().__init__(shape, n_clusters, config)
+        self.encoder = build_encoder(config.encoder, shape, n_clusters)
+        self.optimizers = {"all": torch.optim.RMSprop(self.parameters(), lr=config.learning_rate)}
 
-    def learn(
-        self, start: Start, batch: Batch, prediction: Tensor, optimizer: torch.optim.Optimizer
-    ) -> Iterator[Update]:
+    def updates(self, batch: Batch) -> Iterator[Update]:
         """Choose pairs of the large batch by its clean images, then learn from perturbed mini-batches of it.
 
         The prediction is the label feature, scaled to sum to 1 instead of unit length.
         """
+        prediction = self.workers.gather(predictions_of(self.encoder, batch.images))
         growth = LAST * min(1.0, batch.done / self.config.meeting)  # λ
         pairs = choose_pairs(similarity(prediction), *thresholds(growth))
         watched = _watched(pairs, prediction)
         minis = equal_parts(len(batch.images), self.config.mini_batch)
         for _ in range(self.config.uses):
-            perturbed = perturb(batch.images, self.perturbation, batch.generator)
+            perturbed = perturb(batch.images, self.config.perturbation, batch.generator)
             order = torch.randperm(len(batch.images), generator=batch.generator, device=batch.images.device)
             for index in order.tensor_split(minis):
-                loss = pair_loss(start.encoder(perturbed[index]).prediction, pairs.among(index))
-                yield Update(loss, optimizer, len(index), watched=watched)
+                loss = pair_loss(self.encoder(perturbed[index]).prediction, pairs.among(index))
+                yield Update(loss, self.optimizers["all"], len(index), watched=watched)
+
+    def predict(self, images: Tensor) -> Tensor:
+        """The label feature, scaled to sum to 1."""
+        return self.encoder(images).prediction
 
 
 def _watched(pairs: Pairs, prediction: Tensor) -> Watched:
     """What the pairs of a large batch say about the state of the clusters."""
     sizes = torch.bincount(prediction.argmax(dim=1), minlength=prediction.shape[1])
     links = pairs.alike.sum(dim=1) - 1  # An image is alike to itself.
-    return Watched(sizes, (links > 0).sum(), links.mean() / max(1, len(prediction) - 1))
+    linked = links.mean() / max(1, len(prediction) - 1)
+    return Watched(sizes, (links > 0).sum(), linked, cluster_information(prediction))

@@ -6,53 +6,47 @@ what belongs together. The level above does the same with what the level below m
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dccm.arrays import ImageShape
+from dccm.config import Momentum, Positive, Section, Several
 from dccm.data.loader import Batch, equal_parts
-from dccm.errors import require
-from dccm.evaluation.readout import KMeansReadout
+from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod
+from dccm.networks import build_encoder
+from dccm.networks.base import Encoder, NetworkConfig
 from dccm.networks.decoder import Decoder
-from dccm.networks.encoder import Encoder, ImageShape
-from dccm.training import Update
+from dccm.training.update import Update
 
 
 @dataclass(frozen=True, kw_only=True)
-class DAEConfig:
+class DAEConfig(Section):
     """Settings of the stacked denoising auto-encoder."""
 
-    destroyed: float = 0.25
+    destroyed: Momentum = 0.25
     """Share of the values that are set to 0 (ν of the paper's masking noise, which tries 0 to 0.5)."""
-    mini_batch: int = 100
+    mini_batch: Several = 100
     """Images in one gradient step."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Step size of Adam; a choice of ours, as the paper's is for plain gradient descent."""
-
-    def __post_init__(self) -> None:
-        share = self.destroyed
-        require(0 <= share < 1, f"destroyed must lie in [0, 1), got {share:g}. Try 0.25; 0 is a plain auto-encoder.")
-        require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. Try 100.")
-        require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.001.")
+    encoder: NetworkConfig = NetworkConfig()
 
 
-class DAEMethod(GradientMethod):
+class DAEMethod(GradientMethod[DAEConfig]):
     """Two levels: the encoder up to its shallow map, and from there to its deep feature."""
 
     year = 2010
     citation = "Vincent et al., Stacked Denoising Autoencoders, JMLR 2010"
     learns = "features; clusters by k-means"
     cost = "1 encoder and 1 decoder step and 1 forward pass an image and pass"
-    sections: ClassVar[list[type[Any]]] = [DAEConfig]
+    config_type = DAEConfig
 
-    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
-        super().__init__(shape, n_clusters, configs)
-        self.config: DAEConfig
-        [self.config] = configs
-        self.encoder = Encoder(shape, n_clusters)
+    def __init__(self, shape: ImageShape, n_clusters: int, config: DAEConfig) -> None:
+        super().__init__(shape, n_clusters, config)
+        self.encoder = build_encoder(config.encoder, shape, n_clusters)
         self.map_decoder = MapDecoder(self.encoder.map_channels, shape)
         self.decoder = Decoder(map_shape(self.encoder, shape), self.encoder.feature_size)
         self.readout = KMeansReadout(n_clusters)
@@ -68,14 +62,13 @@ class DAEMethod(GradientMethod):
     def _denoise_images(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """Cross-entropy of whole images, given those with gaps (the paper's loss for inputs in [0, 1])."""
         seen = destroy(images, self.config.destroyed, generator)
-        return F.binary_cross_entropy_with_logits(self.map_decoder(self.encoder.shallow(seen)), images)
+        return F.binary_cross_entropy_with_logits(self.map_decoder(self.encoder.feature_map(seen)), images)
 
     def _denoise_maps(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """Squared error of whole shallow maps, given those with gaps; as in the paper, of whole images."""
         with torch.no_grad():
-            maps = self.encoder.shallow(images)
-        conv = self.encoder.deep(destroy(maps, self.config.destroyed, generator))
-        feature = self.encoder.hidden(self.encoder.pool(conv).flatten(1))
+            maps = self.encoder.feature_map(images)
+        feature = self.encoder.feature(self.encoder.conv(destroy(maps, self.config.destroyed, generator)))
         return F.mse_loss(self.decoder(feature), maps)
 
     def embed(self, images: Tensor) -> Tensor:
@@ -105,8 +98,7 @@ def destroy(values: Tensor, share: float, generator: torch.Generator) -> Tensor:
 
 def map_shape(encoder: Encoder, shape: ImageShape) -> ImageShape:
     """Shape of the encoder's shallow map for images of a shape."""
-    training = encoder.training
     with torch.no_grad():
-        found = encoder.eval().shallow(torch.zeros(1, *shape))
-    encoder.train(training)
+        found = encoder.eval().feature_map(torch.zeros(1, *shape))
+    encoder.train()
     return ImageShape(*found.shape[1:])

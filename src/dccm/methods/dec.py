@@ -6,51 +6,44 @@ features to centres learns a sharper version of itself, which moves features and
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dccm.arrays import ImageShape
+from dccm.config import Momentum, Positive, Section, Several, Share
 from dccm.data.loader import Batch, Loader, equal_parts
-from dccm.errors import require
-from dccm.evaluation.readout import Features, KMeansReadout
+from dccm.grouping.readout import Features, KMeansReadout
 from dccm.methods.base import GradientMethod, features_of
 from dccm.methods.per_image import PerImage
 from dccm.networks.autoencoder import Network, autoencoder, feature_of
-from dccm.networks.encoder import ImageShape
-from dccm.training import Moment, Update
+from dccm.networks.base import NetworkConfig
+from dccm.training.update import Moment, Update
 
 STARTS = 20
 """Starts of k-means, of which the best one places the centres."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class DECConfig:
+class DECConfig(Section):
     """Settings of DEC; the defaults are the paper's, and choices of ours where it is silent."""
 
     network: Network = "dense"
     """The paper's fully connected d-500-500-2000-10, or the encoder that other methods have."""
-    pretraining: float = 2 / 3
+    pretraining: Share = 2 / 3
     """Share of the run in which the auto-encoder learns; after it, clusters are."""
-    corruption: float = 0.0
+    corruption: Momentum = 0.0
     """Share of pixels set to zero while the auto-encoder learns; the paper's layers learn one by one with 0.2 of their
     inputs dropped, and then all together without."""
-    mini_batch: int = 256
+    mini_batch: Several = 256
     """Images in one gradient step."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Step size of Adam for the auto-encoder."""
-    clustering_rate: float = 1e-4
+    clustering_rate: Positive = 1e-4
     """Step size of Adam for encoder and centres, when clusters are learnt."""
-
-    def __post_init__(self) -> None:
-        share, mini = self.pretraining, self.mini_batch
-        require(0 <= share <= 1, f"pretraining must lie in [0, 1], got {share:g}. 0 leaves the auto-encoder out.")
-        require(mini >= 2, f"mini_batch must be at least 2, got {mini}. The paper's is 256.")
-        for name in ("learning_rate", "clustering_rate"):
-            value = getattr(self, name)
-            require(value > 0, f"{name} must be above 0, got {value:g}. Leave it out for the default.")
-        require(0 <= self.corruption < 1, f"corruption must lie in [0, 1), got {self.corruption:g}. 0 turns it off.")
+    encoder: NetworkConfig = NetworkConfig()
 
 
 def soft_assignment(features: Tensor, centres: Tensor) -> Tensor:
@@ -87,20 +80,18 @@ def corrupt(images: Tensor, share: float, generator: torch.Generator) -> Tensor:
     return images * keep / (1 - share)
 
 
-class DECMethod(GradientMethod):
+class DECMethod(GradientMethod[DECConfig]):
     """Auto-encoder, then centres among its features."""
 
     year = 2016
     citation = "Xie et al., Unsupervised Deep Embedding for Clustering Analysis, ICML 2016"
     learns = "features first, then features and clusters together"
     cost = "1 auto-encoder step an image and pass, later 1 encoder step; dense layers"
-    sections: ClassVar[list[type[Any]]] = [DECConfig]
+    config_type = DECConfig
 
-    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
-        super().__init__(shape, n_clusters, configs)
-        self.config: DECConfig
-        [self.config] = configs
-        self.encoder, self.decoder, size = autoencoder(self.config.network, shape, n_clusters)
+    def __init__(self, shape: ImageShape, n_clusters: int, config: DECConfig) -> None:
+        super().__init__(shape, n_clusters, config)
+        self.encoder, self.decoder, size = autoencoder(config.network, config.encoder, shape, n_clusters)
         self.centres = nn.Parameter(torch.zeros(n_clusters, size))
         self.targets = PerImage(n_clusters)  # p of all images, once there are centres.
         self.scale: Tensor
@@ -148,12 +139,13 @@ class DECMethod(GradientMethod):
         """The soft assignment q."""
         return soft_assignment(self.embed(images), self.centres)
 
-    def finish(self, loader: Loader) -> None:
+    def finish(self, loader: Loader) -> GradientMethod[Any]:
         """A run that ended before its clustering began gets centres at least; targets are of no more use."""
         super().finish(loader)
         if not len(self.targets.rows):
             self._place_centres(features_of(self, loader), loader.seed)
         self.targets.forget()
+        return self
 
     @torch.no_grad()
     def _place_centres(self, features: Features, seed: int) -> None:

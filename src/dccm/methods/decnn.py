@@ -7,18 +7,19 @@ maps of one layer are the image of the next.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dccm.arrays import ImageShape
+from dccm.config import Count, Positive, Section, Several
 from dccm.data.loader import Batch, equal_parts
 from dccm.errors import require
-from dccm.evaluation.readout import KMeansReadout
+from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod
-from dccm.networks.encoder import ImageShape, nearest_architecture
-from dccm.training import Update
+from dccm.networks.paper import nearest_architecture
+from dccm.training.update import Update
 
 _POOL = 2
 """Side of the squares of which the next layer sees the mean: it then costs a quarter."""
@@ -27,34 +28,27 @@ _GRID = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeCNNConfig:
+class DeCNNConfig(Section):
     """Settings of the deconvolutional network."""
 
-    first_maps: int = 9
+    first_maps: Count = 9
     """Maps of the first layer (the paper's for its photographs)."""
-    second_maps: int = 45
+    second_maps: Count = 45
     """Maps of the second layer (the paper's for its photographs)."""
-    filter_side: int = 7
+    filter_side: Count = 7
     """Pixels along a filter's side (the paper's)."""
-    sparsity: float = 1.0
+    sparsity: Positive = 1.0
     """Weight of the maps' absolute values against half the squared error of an image of deviation 1."""
-    inference_steps: int = 10
+    inference_steps: Count = 10
     """Steps that infer the maps; a choice of ours, as the paper's solver is another."""
-    mini_batch: int = 100
+    mini_batch: Several = 100
     """Images in one gradient step; the paper uses all of its few at once."""
-    learning_rate: float = 1e-2
+    learning_rate: Positive = 1e-2
     """Step size of Adam for the filters, which have length 1."""
 
     def __post_init__(self) -> None:
-        for name, usual in (("first_maps", 9), ("second_maps", 45), ("inference_steps", 10)):
-            value = getattr(self, name)
-            require(value >= 1, f"{name} must be at least 1, got {value}. Try {usual}.")
-        side = self.filter_side
-        require(side >= 1 and side % 2 == 1, f"filter_side must be odd and at least 1, got {side}. The paper's is 7.")
-        require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. Try 100.")
-        for name, start in (("sparsity", 1.0), ("learning_rate", 0.01)):
-            value = getattr(self, name)
-            require(value > 0, f"{name} must be above 0, got {value:g}. Try {start:g}.")
+        super().__post_init__()
+        require(self.filter_side % 2 == 1, f"filter_side must be odd, got {self.filter_side}. The default is 7.")
 
 
 class DeconvolutionLayer(nn.Module):
@@ -77,19 +71,17 @@ class DeconvolutionLayer(nn.Module):
         return F.normalize(self.weight.flatten(1), dim=1).view_as(self.weight)
 
 
-class DeCNNMethod(GradientMethod):
+class DeCNNMethod(GradientMethod[DeCNNConfig]):
     """Two layers of sparse maps; both learn at the same time, the second from what the first infers."""
 
     year = 2010
     citation = "Zeiler et al., Deconvolutional Networks, CVPR 2010"
     learns = "features; clusters by k-means"
     cost = "some 20 convolutions of 7 x 7 a layer, image and pass"
-    sections: ClassVar[list[type[Any]]] = [DeCNNConfig]
+    config_type = DeCNNConfig
 
-    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
-        super().__init__(shape, n_clusters, configs)
-        self.config: DeCNNConfig
-        [self.config] = configs
+    def __init__(self, shape: ImageShape, n_clusters: int, config: DeCNNConfig) -> None:
+        super().__init__(shape, n_clusters, config)
         nearest_architecture(shape)  # Refuses images that are too small.
         self.first = DeconvolutionLayer(shape.channels, self.config.first_maps, self.config.filter_side)
         self.second = DeconvolutionLayer(self.config.first_maps, self.config.second_maps, self.config.filter_side)

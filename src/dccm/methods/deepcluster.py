@@ -8,21 +8,23 @@ are drawn so that all clusters count equally, however large they are.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dccm.arrays import ImageShape
+from dccm.config import Count, Momentum, NotNegative, Positive, Section, Several
 from dccm.data.loader import Batch, Loader, equal_parts
 from dccm.data.perturb import PerturbationConfig, perturb
-from dccm.errors import require
-from dccm.evaluation.readout import KMeansReadout
+from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod, calibrate, features_of
 from dccm.methods.per_image import PerImage
-from dccm.networks.encoder import Encoder, ImageShape
-from dccm.training import Moment, Update
+from dccm.networks import build_encoder
+from dccm.networks.base import NetworkConfig
+from dccm.training.update import Moment, Update
 
 _SCORES = 2**22
 """Scores of points and centres in memory at once."""
@@ -33,53 +35,40 @@ _NEGLIGIBLE = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeepClusterConfig:
+class DeepClusterConfig(Section):
     """Settings of DeepCluster."""
 
-    overclustering: int = 10
+    overclustering: Count = 10
     """Pseudo-classes for each of the K clusters wanted; the paper takes 10,000 for 1000 classes."""
-    components: int = 32
+    components: Count = 32
     """Principal components that are clustered, at most; the paper keeps 256 of 4096, our features have 64 or 256."""
-    kmeans_steps: int = 20
+    kmeans_steps: Count = 20
     """Rounds of k-means before each epoch; ours."""
-    mini_batch: int = 256
+    mini_batch: Several = 256
     """Images in one gradient step; the paper's."""
-    learning_rate: float = 0.05
+    learning_rate: Positive = 0.05
     """Step size of gradient descent; of the size that the paper trains with."""
-    momentum: float = 0.9
+    momentum: Momentum = 0.9
     """Share of the last step that goes on; the paper's."""
-    weight_decay: float = 1e-5
+    weight_decay: NotNegative = 1e-5
     """Pull of all weights towards 0; the paper has one, its size here is ours."""
-
-    def __post_init__(self) -> None:
-        for name in ("overclustering", "components", "kmeans_steps"):
-            value = getattr(self, name)
-            require(value >= 1, f"{name} must be at least 1, got {value}. Give 1 or more.")
-        require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. The paper's is 256.")
-        require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.05.")
-        require(0 <= self.momentum < 1, f"momentum must lie in [0, 1), got {self.momentum:g}. The paper's is 0.9.")
-        require(
-            self.weight_decay >= 0,
-            f"weight_decay must not be negative, got {self.weight_decay:g}. 0 turns it off.",
-        )
+    encoder: NetworkConfig = NetworkConfig()
+    perturbation: PerturbationConfig = PerturbationConfig()
 
 
-class DeepClusterMethod(GradientMethod):
+class DeepClusterMethod(GradientMethod[DeepClusterConfig]):
     """An encoder whose last layer tells the pseudo-classes of the epoch apart."""
 
     year = 2018
     citation = "Caron et al., Deep Clustering for Unsupervised Learning of Visual Features, ECCV 2018"
     learns = "features, by classifying images into clusters of the features"
     cost = "1 encoder step an image and pass, 2 looks at all images and a k-means an epoch"
-    sections: ClassVar[list[type[Any]]] = [DeepClusterConfig, PerturbationConfig]
+    config_type = DeepClusterConfig
 
-    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
-        super().__init__(shape, n_clusters, configs)
-        self.config: DeepClusterConfig
-        self.perturbation: PerturbationConfig
-        self.config, self.perturbation = configs
+    def __init__(self, shape: ImageShape, n_clusters: int, config: DeepClusterConfig) -> None:
+        super().__init__(shape, n_clusters, config)
         self.pseudo_classes = self.config.overclustering * n_clusters
-        self.encoder = Encoder(shape, self.pseudo_classes)
+        self.encoder = build_encoder(config.encoder, shape, self.pseudo_classes)
         self.pseudo_labels = PerImage(dtype=torch.int64)
         self.readout = KMeansReadout(n_clusters)
         sgd = torch.optim.SGD(
@@ -109,14 +98,15 @@ class DeepClusterMethod(GradientMethod):
         weight = equal_weights(self.pseudo_labels.rows, self.pseudo_classes)[index]
         drawn = torch.multinomial(weight, len(index), replacement=True, generator=batch.generator)
         for part in drawn.tensor_split(equal_parts(len(drawn), self.config.mini_batch)):
-            images = perturb(batch.images[part], self.perturbation, batch.generator)
+            images = perturb(batch.images[part], self.config.perturbation, batch.generator)
             loss = F.cross_entropy(self.encoder(images).logits, labels[part])
             yield Update(loss, self.optimizers["all"], len(part))
 
-    def finish(self, loader: Loader) -> None:
+    def finish(self, loader: Loader) -> GradientMethod[Any]:
         """Fit the readout; pseudo-labels are of no more use."""
         super().finish(loader)
         self.pseudo_labels.forget()
+        return self
 
     @torch.no_grad()
     def _reset_classifier(self, generator: torch.Generator) -> None:

@@ -7,47 +7,40 @@ mutual information together, on average over all places: the paper's local objec
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from dccm.arrays import ImageShape
+from dccm.config import Count, Positive, Section, Several
 from dccm.correlations.mutual_information import triplet_information_loss
 from dccm.correlations.triplets import Pairs, own_pairs
 from dccm.data.loader import Batch, equal_parts
-from dccm.errors import require
-from dccm.evaluation.readout import KMeansReadout
+from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod
+from dccm.networks import build_encoder
+from dccm.networks.base import NetworkConfig
 from dccm.networks.critic import Critic, map_positions
-from dccm.networks.encoder import Encoder, ImageShape
-from dccm.training import Update
+from dccm.training.update import Update
 
 
 @dataclass(frozen=True, kw_only=True)
-class DIMConfig:
+class DIMConfig(Section):
     """Settings of DIM."""
 
-    negatives: int = 1
+    negatives: Count = 1
     """Other images whose maps each feature is scored with; ours, as DCCM does."""
-    critic_positions: int | Literal["all"] = "all"
+    critic_positions: Count | Literal["all"] = "all"
     """Places of the feature map on which the critic is asked: all, or so many random ones."""
-    mini_batch: int = 64
+    mini_batch: Several = 64
     """Images in one gradient step; the paper's."""
-    learning_rate: float = 1e-4
+    learning_rate: Positive = 1e-4
     """Step size of Adam; the paper's."""
-
-    def __post_init__(self) -> None:
-        require(self.negatives >= 1, f"negatives must be at least 1, got {self.negatives}. Give 1 or more.")
-        require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. The paper's is 64.")
-        require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.0001.")
-        positions = self.critic_positions
-        require(
-            positions == "all" or positions >= 1,
-            f"critic_positions must be 'all' or at least 1, got {positions}. The paper asks all.",
-        )
+    encoder: NetworkConfig = NetworkConfig()
 
 
-class DIMMethod(GradientMethod):
+class DIMMethod(GradientMethod[DIMConfig]):
     """Encoder and critic, which raise the same estimate."""
 
     year = 2019
@@ -56,13 +49,12 @@ class DIMMethod(GradientMethod):
     )
     learns = "features, by their mutual information with places of the image"
     cost = "1 encoder step and 2 critic scores an image and pass"
-    sections: ClassVar[list[type[Any]]] = [DIMConfig]
+    config_type = DIMConfig
 
-    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
-        super().__init__(shape, n_clusters, configs)
-        self.config: DIMConfig
-        [self.config] = configs
-        self.encoder = Encoder(shape, n_clusters)  # Its last layer stays unused: the features are what is learnt.
+    def __init__(self, shape: ImageShape, n_clusters: int, config: DIMConfig) -> None:
+        super().__init__(shape, n_clusters, config)
+        # Its last layer stays unused: the features are what is learnt.
+        self.encoder = build_encoder(config.encoder, shape, n_clusters)
         self.critic = Critic(self.encoder.map_channels, self.encoder.feature_size)
         self.readout = KMeansReadout(n_clusters)
         self.optimizers = {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)}

@@ -6,55 +6,46 @@ other. What the discriminator had to see in order to do that serves as features.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dccm.arrays import ImageShape
+from dccm.config import Count, Momentum, Positive, Section, Several
 from dccm.data.loader import Batch, equal_parts
-from dccm.errors import require
-from dccm.evaluation.readout import KMeansReadout
+from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod
 from dccm.networks.decoder import Decoder
 from dccm.networks.discriminator import Discriminator, discriminator_loss, generator_loss, uniform_noise
-from dccm.networks.encoder import ImageShape
-from dccm.training import Update
+from dccm.training.update import Update
 
 
 @dataclass(frozen=True, kw_only=True)
-class GANConfig:
+class GANConfig(Section):
     """Settings of DCGAN; the defaults are its paper's."""
 
-    noise_size: int = 100
+    noise_size: Count = 100
     """Length of the noise that an image is painted from (Figure 1)."""
-    mini_batch: int = 128
+    mini_batch: Several = 128
     """Images in one gradient step (Section 4)."""
-    learning_rate: float = 2e-4
+    learning_rate: Positive = 2e-4
     """Step size of Adam, for generator and discriminator alike (Section 4)."""
-    momentum: float = 0.5
+    momentum: Momentum = 0.5
     """Adam's beta 1 (Section 4): with the usual 0.9 the two swing."""
 
-    def __post_init__(self) -> None:
-        require(self.noise_size >= 1, f"noise_size must be at least 1, got {self.noise_size}. The paper's is 100.")
-        require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. The paper's is 128.")
-        require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.0002.")
-        require(0 <= self.momentum < 1, f"momentum must lie in [0, 1), got {self.momentum:g}. The paper's is 0.5.")
 
-
-class GANMethod(GradientMethod):
+class GANMethod(GradientMethod[GANConfig]):
     """Generator against discriminator; the discriminator's last convolution is kept."""
 
     year = 2016
     citation = "Radford et al., Unsupervised Representation Learning with Deep Convolutional GANs, ICLR 2016"
     learns = "features; clusters by k-means"
     cost = "3 discriminator and 1 generator steps an image and pass"
-    sections: ClassVar[list[type[Any]]] = [GANConfig]
+    config_type = GANConfig
 
-    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
-        super().__init__(shape, n_clusters, configs)
-        self.config: GANConfig
-        [self.config] = configs
+    def __init__(self, shape: ImageShape, n_clusters: int, config: GANConfig) -> None:
+        super().__init__(shape, n_clusters, config)
         self.generator = Decoder(shape, self.config.noise_size)
         self.discriminator = Discriminator(shape)
         self.readout = KMeansReadout(n_clusters)

@@ -8,13 +8,16 @@ merges on better features, until K clusters remain.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dccm.correlations.degree_linkage import (
+from dccm.arrays import ImageShape
+from dccm.config import Bounds, Count, NotNegative, Positive, Section, Several
+from dccm.data.loader import Batch, Loader, equal_parts
+from dccm.grouping.degree_linkage import (
     Labels,
     Neighbours,
     agglomerate,
@@ -22,14 +25,13 @@ from dccm.correlations.degree_linkage import (
     first_clusters,
     neighbour_graph,
 )
-from dccm.data.loader import Batch, Loader, equal_parts
-from dccm.errors import require
-from dccm.evaluation.neighbours import nearest
-from dccm.evaluation.readout import KMeansReadout
+from dccm.grouping.neighbours import nearest
+from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod, calibrate, features_of
 from dccm.methods.per_image import PerImage
-from dccm.networks.encoder import Encoder, ImageShape
-from dccm.training import Moment, Update
+from dccm.networks import build_encoder
+from dccm.networks.base import NetworkConfig
+from dccm.training.update import Moment, Update
 
 _GROUP = 4
 """Images of one cluster that enter a mini-batch together: a random one would hold few pairs of small clusters."""
@@ -38,42 +40,30 @@ _THUMBNAIL = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class JULEConfig:
+class JULEConfig(Section):
     """Settings of JULE; defaults are the paper's, and choices of ours where it is silent."""
 
-    neighbours: int = 20
+    neighbours: Count = 20
     """Nearest neighbours of each image in the graph (K_s)."""
-    width: float = 1.0
+    graph_width: Positive = 1.0
     """Factor on the mean squared distance of neighbours in the graph's weights (a)."""
-    rivals: int = 5
+    rivals: Count = 5
     """Closest clusters that a merge is judged by, and images of other clusters in the triplets (K_c)."""
-    contrast: float = 1.0
+    contrast: NotNegative = 1.0
     """Weight of how far the closest cluster stands out from its rivals (λ)."""
-    merge_share: float = 0.9
+    merge_share: Annotated[float, Bounds(0, 1, without="both")] = 0.9
     """Share of the clusters that is merged away in a period (η)."""
-    periods: int = 6
+    periods: Count = 6
     """Equal parts of the run that begin with merges; in between, features learn."""
-    positive_weight: float = 2.0
+    positive_weight: Positive = 2.0
     """Weight of the distance inside a cluster (γ)."""
-    margin: float = 0.2
+    margin: NotNegative = 0.2
     """By how much squared distances to other clusters should be larger."""
-    mini_batch: int = 100
+    mini_batch: Several = 100
     """Images in one gradient step."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Step size of Adam."""
-
-    def __post_init__(self) -> None:
-        for name, least in (("neighbours", 1), ("rivals", 1), ("periods", 1), ("mini_batch", 2)):
-            value = getattr(self, name)
-            require(value >= least, f"{name} must be at least {least}, got {value}. Leave it out for the default.")
-        for name in ("width", "positive_weight", "learning_rate"):
-            value = getattr(self, name)
-            require(value > 0, f"{name} must be above 0, got {value:g}. Leave it out for the default.")
-        for name in ("contrast", "margin"):
-            value = getattr(self, name)
-            require(value >= 0, f"{name} must not be negative, got {value:g}. Leave it out for the default.")
-        share = self.merge_share
-        require(0 < share < 1, f"merge_share must lie in (0, 1), got {share:g}. The paper's is 0.9 or 0.2.")
+    encoder: NetworkConfig = NetworkConfig()
 
 
 def triplet_loss(features: Tensor, labels: Tensor, *, positive_weight: float, margin: float, negatives: int) -> Tensor:
@@ -105,21 +95,19 @@ def grouped_order(labels: Tensor, size: int, generator: torch.Generator) -> Tens
     return by_cluster[place.argsort(stable=True)]
 
 
-class JULEMethod(GradientMethod):
+class JULEMethod(GradientMethod[JULEConfig]):
     """An encoder that learns from clusters which merge as it gets better."""
 
     year = 2016
     citation = "Yang et al., Joint Unsupervised Learning of Deep Representations and Image Clusters, CVPR 2016"
     learns = "features and clusters in turn"
     cost = "1 encoder step an image and pass, and merges with N² distances"
-    sections: ClassVar[list[type[Any]]] = [JULEConfig]
+    config_type = JULEConfig
 
-    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
-        super().__init__(shape, n_clusters, configs)
-        self.config: JULEConfig
-        [self.config] = configs
+    def __init__(self, shape: ImageShape, n_clusters: int, config: JULEConfig) -> None:
+        super().__init__(shape, n_clusters, config)
         self.n_clusters = n_clusters
-        self.encoder = Encoder(shape, n_clusters)
+        self.encoder = build_encoder(config.encoder, shape, n_clusters)
         self.readout = KMeansReadout(n_clusters)  # Holds the clusters' means: no k-means is run.
         self.labels = PerImage(dtype=torch.int64)  # Clusters of all images, once they are known.
         self.begun: Tensor
@@ -158,7 +146,7 @@ class JULEMethod(GradientMethod):
         """Features of unit length."""
         return F.normalize(self.encoder(images).feature, dim=1)
 
-    def finish(self, loader: Loader) -> None:
+    def finish(self, loader: Loader) -> GradientMethod[Any]:
         """Cluster the final features from the beginning (JULE-RC), and keep the clusters' means."""
         calibrate(self, loader)
         features = torch.from_numpy(features_of(self, loader))
@@ -168,6 +156,7 @@ class JULEMethod(GradientMethod):
         assert self.readout is not None
         self.readout.centres, self.readout.scale = means.to(loader.device), spread.to(loader.device)
         self.labels.forget()  # Of no more use.
+        return self
 
     def _merge(self, features: Tensor, labels: Labels | None, n_clusters: int | None = None) -> Labels:
         """Merge clusters by the affinity of features; none: small clusters of nearest neighbours to begin with."""
@@ -176,7 +165,7 @@ class JULEMethod(GradientMethod):
         if labels is None:
             labels = first_clusters(neighbours, self.n_clusters)
         wanted = n_clusters or max(self.n_clusters, math.ceil((int(labels.max()) + 1) * (1 - config.merge_share)))
-        graph = neighbour_graph(neighbours, config.width)
+        graph = neighbour_graph(neighbours, config.graph_width)
         return agglomerate(features, graph, labels, wanted, rivals=config.rivals, contrast=config.contrast)
 
 

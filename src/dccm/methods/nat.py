@@ -7,58 +7,53 @@ and features closer together. The points are spread out and never move, so featu
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dccm.arrays import ImageShape
+from dccm.config import Momentum, Positive, Section, Several
 from dccm.data.loader import Batch, Loader, equal_parts
 from dccm.data.perturb import PerturbationConfig, perturb
-from dccm.errors import require
-from dccm.evaluation.readout import KMeansReadout
+from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod
 from dccm.methods.per_image import PerImage
-from dccm.networks.encoder import Encoder, ImageShape
-from dccm.training import Moment, Update
+from dccm.networks import build_encoder
+from dccm.networks.base import NetworkConfig
+from dccm.training.update import Moment, Update
 
 
 @dataclass(frozen=True, kw_only=True)
-class NATConfig:
+class NATConfig(Section):
     """Settings of NAT."""
 
-    target_size: int = 64
+    target_size: Several = 64
     """Dimensions of the sphere's space (d); ours, the size of the encoder's deep feature for 32-pixel images."""
-    mini_batch: int = 256
+    mini_batch: Several = 256
     """Images in one gradient step, among which targets are swapped; the paper's."""
-    learning_rate: float = 0.01
+    learning_rate: Positive = 0.01
     """Step size of gradient descent; ours."""
-    momentum: float = 0.9
+    momentum: Momentum = 0.9
     """Share of the last step that goes on; ours."""
-
-    def __post_init__(self) -> None:
-        require(self.target_size >= 2, f"target_size must be at least 2, got {self.target_size}. The default is 64.")
-        require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. The paper's is 256.")
-        require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.01.")
-        require(0 <= self.momentum < 1, f"momentum must lie in [0, 1), got {self.momentum:g}. The default is 0.9.")
+    encoder: NetworkConfig = NetworkConfig()
+    perturbation: PerturbationConfig = PerturbationConfig()
 
 
-class NATMethod(GradientMethod):
+class NATMethod(GradientMethod[NATConfig]):
     """An encoder onto the sphere, the targets there, and who has which."""
 
     year = 2017
     citation = "Bojanowski and Joulin, Unsupervised Learning by Predicting Noise, ICML 2017"
     learns = "features, by matching images to fixed random targets"
     cost = "1 encoder step an image and pass, and an assignment a mini-batch"
-    sections: ClassVar[list[type[Any]]] = [NATConfig, PerturbationConfig]
+    config_type = NATConfig
 
-    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
-        super().__init__(shape, n_clusters, configs)
-        self.config: NATConfig
-        self.perturbation: PerturbationConfig
-        self.config, self.perturbation = configs
-        self.encoder = Encoder(shape, self.config.target_size)
+    def __init__(self, shape: ImageShape, n_clusters: int, config: NATConfig) -> None:
+        super().__init__(shape, n_clusters, config)
+        self.encoder = build_encoder(config.encoder, shape, self.config.target_size)
         self.targets = PerImage(self.config.target_size)
         self.assignment = PerImage(dtype=torch.int64)
         self.readout = KMeansReadout(n_clusters)
@@ -76,16 +71,17 @@ class NATMethod(GradientMethod):
         places = torch.arange(len(batch.images), device=batch.images.device)
         index = batch.index.to(places.device)
         for part in places.tensor_split(equal_parts(len(places), self.config.mini_batch)):
-            images = perturb(batch.images[part], self.perturbation, batch.generator)
+            images = perturb(batch.images[part], self.config.perturbation, batch.generator)
             features = F.normalize(self.encoder(images).logits)
             targets = self._swap(features, index[part])
             yield Update(matching_loss(features, targets), self.optimizers["all"], len(part))
 
-    def finish(self, loader: Loader) -> None:
+    def finish(self, loader: Loader) -> GradientMethod[Any]:
         """Fit the readout; targets are of no more use."""
         super().finish(loader)
         self.targets.forget()
         self.assignment.forget()
+        return self
 
     @torch.no_grad()
     def _swap(self, features: Tensor, index: Tensor) -> Tensor:

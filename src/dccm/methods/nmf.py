@@ -5,18 +5,20 @@ follows the shape of the data. k-means of the amounts gives the clusters.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from scipy import sparse
 
+from dccm.arrays import ImageShape
+from dccm.config import Count, NotNegative, Section
 from dccm.data.loader import Loader
 from dccm.errors import require
-from dccm.evaluation.neighbours import Scaling, nearest
-from dccm.methods.remembering import RememberingMethod
-from dccm.training import Report, Stage
+from dccm.grouping.neighbours import ClusterMemory, Scaling, nearest
+from dccm.methods.base import DirectMethod
+from dccm.training.progress import OnProgress, Stage
 
 Floats = npt.NDArray[np.float32]
 
@@ -24,65 +26,63 @@ _TINY = np.float32(1e-9)
 
 
 @dataclass(frozen=True, kw_only=True)
-class NMFConfig:
+class NMFConfig(Section):
     """Settings of the factorisation; the defaults are those of the 2011 paper."""
 
-    graph_weight: float = 100.0
+    graph_weight: NotNegative = 100.0
     """Weight of the graph (lambda); 0: plain NMF (Lee and Seung, 1999)."""
-    neighbours: int = 5
+    neighbours: Count = 5
     """Links of an image to its nearest others (p)."""
-    iterations: int = 200
+    iterations: Count = 200
     """Updates of parts and amounts."""
-    components: int = 64
+    components: Count = 64
     """Principal components that stand for the pixels."""
     scaling: Scaling = "none"
     """Pixels as they come, or each image of unit length."""
 
     def __post_init__(self) -> None:
-        require(
-            self.graph_weight >= 0, f"graph_weight must not be negative, got {self.graph_weight:g}. 0 turns it off."
-        )
-        for name in ("neighbours", "iterations", "components"):
-            value = getattr(self, name)
-            require(value >= 1, f"{name} must be at least 1, got {value}. Give 1 or more.")
+        super().__post_init__()
         require(
             self.scaling != "centred",
             "scaling must be 'none' or 'unit' for nmf, got 'centred': parts cannot be below zero. Take 'unit'.",
         )
 
 
-class NMFMethod(RememberingMethod):
+class NMFMethod(DirectMethod[NMFConfig]):
     """Find parts, and how much of each is in every image."""
 
     year = 2009
     citation = "Cai et al., Locality Preserving Nonnegative Matrix Factorization, IJCAI 2009"
     learns = "non-negative parts of pixels"
     cost = "seconds to minutes"
-    sections: ClassVar[list[type[Any]]] = [NMFConfig]
-    config: NMFConfig
+    config_type = NMFConfig
 
-    def fit(self, loader: Loader, report: Report) -> None:
+    def __init__(self, shape: ImageShape, n_clusters: int, config: NMFConfig) -> None:
+        super().__init__(shape, n_clusters, config)
+        self.memory = ClusterMemory(shape, n_clusters, config.components, config.scaling)
+
+    def fit(self, loader: Loader, on_progress: OnProgress) -> None:
         """Link, factorise, divide."""
         from sklearn.cluster import KMeans
 
-        report(Stage("principal components", 0.0))
+        on_progress(Stage("principal components", 0.0))
         points = self.memory.look(loader)
         count = min(self.config.neighbours, len(points) - 1)
-        places, _ = nearest(points, count, lambda share: report(Stage("neighbours", share)))
+        places, _ = nearest(points, count, lambda share: on_progress(Stage("neighbours", share)))
         rows = Reduced(points.cpu().numpy(), self.memory.axes.cpu().numpy())
-        amounts = self._amounts(rows, link(places.cpu().numpy()), loader.seed, report)
-        clusters = min(self.memory.n_clusters, len(points))
-        labels = KMeans(clusters, n_init=10, random_state=loader.seed).fit_predict(amounts)
-        self.memory.keep(torch.from_numpy(labels))
+        amounts = self._amounts(rows, link(places.cpu().numpy()), loader.seed, on_progress)
+        clusters = min(self.n_clusters, len(points))
+        found = KMeans(clusters, n_init=10, random_state=loader.seed).fit_predict(amounts)
+        self.memory.keep(torch.from_numpy(found))
 
-    def _amounts(self, rows: "Reduced", links: sparse.csr_array, seed: int, report: Report) -> Floats:
+    def _amounts(self, rows: "Reduced", links: sparse.csr_array, seed: int, on_progress: OnProgress) -> Floats:
         """Parts and amounts in turns, from a random start; the amounts, (N, K)."""
         random = np.random.default_rng(seed)
-        parts = random.random((len(rows.axes), self.memory.n_clusters), dtype=np.float32)
-        amounts = random.random((len(rows.points), self.memory.n_clusters), dtype=np.float32)
+        parts = random.random((len(rows.axes), self.n_clusters), dtype=np.float32)
+        amounts = random.random((len(rows.points), self.n_clusters), dtype=np.float32)
         for step in range(self.config.iterations):
             if step % 20 == 0:
-                report(Stage("factorisation", step / self.config.iterations))
+                on_progress(Stage("factorisation", step / self.config.iterations))
             parts, amounts = unit_parts(new_parts(rows, parts, amounts), amounts)
             amounts = new_amounts(rows, parts, amounts, links, self.config.graph_weight)
         return amounts

@@ -6,60 +6,51 @@ how such things stand. All four copies of an image are in the same gradient step
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dccm.arrays import ImageShape
+from dccm.config import Momentum, NotNegative, Positive, Section, Several
 from dccm.data.loader import Batch, equal_parts
 from dccm.data.perturb import suggested_format
-from dccm.errors import require
-from dccm.evaluation.readout import KMeansReadout
+from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod
-from dccm.networks.encoder import Encoder, ImageShape
-from dccm.training import Update
+from dccm.networks import build_encoder
+from dccm.networks.base import NetworkConfig
+from dccm.training.update import Update
 
 TURNS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class RotNetConfig:
+class RotNetConfig(Section):
     """Settings of RotNet; the defaults are those of the paper's experiments on CIFAR-10 (Section 3.1)."""
 
-    mini_batch: int = 128
+    mini_batch: Several = 128
     """Images in one gradient step; each of them comes in four turns."""
-    learning_rate: float = 0.1
+    learning_rate: Positive = 0.1
     """Step size of gradient descent."""
-    momentum: float = 0.9
+    momentum: Momentum = 0.9
     """Share of the last step that goes on."""
-    weight_decay: float = 5e-4
+    weight_decay: NotNegative = 5e-4
     """Pull of all weights towards 0."""
-
-    def __post_init__(self) -> None:
-        require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. The paper's is 128.")
-        require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.1.")
-        require(0 <= self.momentum < 1, f"momentum must lie in [0, 1), got {self.momentum:g}. The paper's is 0.9.")
-        require(
-            self.weight_decay >= 0,
-            f"weight_decay must not be negative, got {self.weight_decay:g}. 0 turns it off.",
-        )
+    encoder: NetworkConfig = NetworkConfig()
 
 
-class RotNetMethod(GradientMethod):
+class RotNetMethod(GradientMethod[RotNetConfig]):
     """An encoder whose last layer tells the four turns apart."""
 
     year = 2018
     citation = "Gidaris et al., Unsupervised Representation Learning by Predicting Image Rotations, ICLR 2018"
     learns = "features, by telling how an image was turned"
     cost = "4 encoder steps an image and pass"
-    sections: ClassVar[list[type[Any]]] = [RotNetConfig]
+    config_type = RotNetConfig
 
-    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
-        super().__init__(shape, n_clusters, configs)
-        self.config: RotNetConfig
-        [self.config] = configs
-        self.encoder = Encoder(shape, TURNS)
+    def __init__(self, shape: ImageShape, n_clusters: int, config: RotNetConfig) -> None:
+        super().__init__(shape, n_clusters, config)
+        self.encoder = build_encoder(config.encoder, shape, TURNS)
         self.readout = KMeansReadout(n_clusters)
         sgd = torch.optim.SGD(
             self.parameters(),

@@ -5,7 +5,7 @@ eigenvectors of the normalised affinity then have one direction for each group.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,34 +13,34 @@ import torch
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from dccm.arrays import ImageShape
+from dccm.config import Count, Section
 from dccm.data.loader import Loader
 from dccm.errors import require
-from dccm.evaluation.neighbours import Scaling, nearest
-from dccm.methods.remembering import RememberingMethod
-from dccm.training import Report, Stage
+from dccm.grouping.neighbours import ClusterMemory, Scaling, nearest
+from dccm.methods.base import DirectMethod
+from dccm.training.progress import OnProgress, Stage
 
 Doubles = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpectralConfig:
+class SpectralConfig(Section):
     """Settings of spectral clustering."""
 
-    scale_neighbour: int = 7
+    scale_neighbour: Count = 7
     """Which neighbour's distance is an image's own scale sigma (the paper's K)."""
-    neighbours: int = 20
+    neighbours: Count = 20
     """Links of an image to its nearest others; the paper has all pairs, which grow with the square of the images."""
     assignment: Literal["kmeans", "rotation"] = "rotation"
     """Groups of the eigenvectors: by k-means, or by the rotation that best aligns them with the axes."""
-    components: int = 64
+    components: Count = 64
     """Principal components of the pixels in which distances are taken."""
     scaling: Scaling = "none"
     """Pixels as they come, each image of unit length, or the same after the mean image was subtracted."""
 
     def __post_init__(self) -> None:
-        for name in ("scale_neighbour", "neighbours", "components"):
-            value = getattr(self, name)
-            require(value >= 1, f"{name} must be at least 1, got {value}. Give 1 or more.")
+        super().__post_init__()
         require(
             self.scale_neighbour <= self.neighbours,
             f"scale_neighbour must not exceed neighbours, {self.neighbours}, got {self.scale_neighbour}. "
@@ -48,31 +48,34 @@ class SpectralConfig:
         )
 
 
-class SpectralMethod(RememberingMethod):
+class SpectralMethod(DirectMethod[SpectralConfig]):
     """Cut the graph of neighbouring images where its links are weakest."""
 
     year = 2004
     citation = "Zelnik-Manor and Perona, Self-Tuning Spectral Clustering, NIPS 2004"
     learns = "clusters of pixels"
     cost = "seconds to minutes"
-    sections: ClassVar[list[type[Any]]] = [SpectralConfig]
-    config: SpectralConfig
+    config_type = SpectralConfig
 
-    def fit(self, loader: Loader, report: Report) -> None:
+    def __init__(self, shape: ImageShape, n_clusters: int, config: SpectralConfig) -> None:
+        super().__init__(shape, n_clusters, config)
+        self.memory = ClusterMemory(shape, n_clusters, config.components, config.scaling)
+
+    def fit(self, loader: Loader, on_progress: OnProgress) -> None:
         """Link, find the eigenvectors, divide."""
-        report(Stage("principal components", 0.0))
+        on_progress(Stage("principal components", 0.0))
         points = self.memory.look(loader)
         count = min(self.config.neighbours, len(points) - 1)
-        places, distances = nearest(points, count, lambda share: report(Stage("neighbours", share)))
-        report(Stage("eigenvectors", 0.0))
+        places, distances = nearest(points, count, lambda share: on_progress(Stage("neighbours", share)))
+        on_progress(Stage("eigenvectors", 0.0))
         affinity = self_tuning_affinity(
             places.cpu().numpy(), distances.cpu().numpy().astype(np.float64), min(self.config.scale_neighbour, count)
         )
-        vectors = leading_eigenvectors(affinity, min(self.memory.n_clusters, len(points)), loader.seed)
-        report(Stage("assignment", 0.0))
+        vectors = leading_eigenvectors(affinity, min(self.n_clusters, len(points)), loader.seed)
+        on_progress(Stage("assignment", 0.0))
         assign = by_kmeans if self.config.assignment == "kmeans" else by_rotation
         self.memory.keep(torch.from_numpy(assign(unit_rows(vectors), loader.seed)))
-        report(Stage("assignment", 1.0))
+        on_progress(Stage("assignment", 1.0))
 
 
 def self_tuning_affinity(places: npt.NDArray[np.int64], distances: Doubles, scale_neighbour: int) -> sparse.csr_array:

@@ -6,53 +6,48 @@ one standard normal distribution: a lower bound of the images' likelihood is rai
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dccm.arrays import ImageShape
+from dccm.config import Count, Positive, Section, Several
 from dccm.data.loader import Batch, equal_parts
-from dccm.errors import require
-from dccm.evaluation.readout import KMeansReadout
+from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod
+from dccm.networks import build_encoder
+from dccm.networks.base import NetworkConfig
 from dccm.networks.decoder import Decoder
-from dccm.networks.encoder import Encoder, ImageShape
-from dccm.training import Update
+from dccm.training.update import Update
 
 
 @dataclass(frozen=True, kw_only=True)
-class VAEConfig:
+class VAEConfig(Section):
     """Settings of the variational auto-encoder."""
 
-    code_size: int = 10
+    code_size: Count = 10
     """Length of the code; the paper tries 2 to 200, of which 3 to 20 on digits (Figure 2)."""
-    mini_batch: int = 100
+    mini_batch: Several = 100
     """Images in one gradient step (Section 2.3: M = 100)."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Step size of Adam; the paper's Adagrad chose from 0.01, 0.02, 0.1."""
-
-    def __post_init__(self) -> None:
-        require(self.code_size >= 1, f"code_size must be at least 1, got {self.code_size}. Try 10.")
-        require(self.mini_batch >= 2, f"mini_batch must be at least 2, got {self.mini_batch}. The paper's is 100.")
-        require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate:g}. Try 0.001.")
+    encoder: NetworkConfig = NetworkConfig()
 
 
-class VAEMethod(GradientMethod):
+class VAEMethod(GradientMethod[VAEConfig]):
     """Encoder of a distribution, decoder of a draw from it."""
 
     year = 2014
     citation = "Kingma and Welling, Auto-Encoding Variational Bayes, ICLR 2014"
     learns = "features; clusters by k-means"
     cost = "1 encoder and 1 decoder step an image and pass"
-    sections: ClassVar[list[type[Any]]] = [VAEConfig]
+    config_type = VAEConfig
 
-    def __init__(self, shape: ImageShape, n_clusters: int, configs: list[Any]) -> None:
-        super().__init__(shape, n_clusters, configs)
-        self.config: VAEConfig
-        [self.config] = configs
+    def __init__(self, shape: ImageShape, n_clusters: int, config: VAEConfig) -> None:
+        super().__init__(shape, n_clusters, config)
         # The last linear layer gives mean and log-variance, side by side.
-        self.encoder = Encoder(shape, 2 * self.config.code_size)
+        self.encoder = build_encoder(config.encoder, shape, 2 * self.config.code_size)
         self.decoder = Decoder(shape, self.config.code_size)
         self.readout = KMeansReadout(n_clusters)
         self.optimizers = {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)}

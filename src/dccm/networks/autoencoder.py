@@ -6,24 +6,29 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from dccm.arrays import ImageShape
+from dccm.networks.base import EncoderOutput, NetworkConfig
 from dccm.networks.decoder import Decoder
-from dccm.networks.encoder import Encoder, EncoderOutput, ImageShape
+from dccm.networks.paper import PaperEncoder
 
 Network = Literal["conv", "dense"]
 WIDTHS = (500, 500, 2000, 10)
 """Layers of DEC's network (Xie et al., 2016), the same for all data sets; the last is the feature."""
 
 
-def autoencoder(network: Network, shape: ImageShape, n_clusters: int) -> tuple[nn.Module, nn.Module, int]:
+def autoencoder(
+    network: Network, config: NetworkConfig, shape: ImageShape, n_clusters: int
+) -> tuple[nn.Module, nn.Module, int]:
     """Encoder, decoder and the length of the feature between them.
 
     Args:
         network: `conv` for the package's encoder, `dense` for fully connected layers.
+        config: Settings of that encoder.
         shape: Shape of the images.
         n_clusters: K, for the encoder's last layer.
     """
     if network == "conv":
-        encoder = Encoder(shape, n_clusters)
+        encoder = PaperEncoder(config, shape, n_clusters)
         return encoder, Decoder(shape, encoder.feature_size), encoder.feature_size
     pixels = shape.channels * shape.height * shape.width
     down = nn.Sequential(nn.Flatten(), dense(pixels, *WIDTHS))

@@ -4,7 +4,8 @@ from collections import OrderedDict
 
 from torch import Tensor, nn
 
-from dccm.networks.encoder import ImageShape, nearest_architecture
+from dccm.arrays import ImageShape
+from dccm.networks.paper import nearest_architecture
 
 
 def doublings(shape: ImageShape) -> tuple[int, ...]:

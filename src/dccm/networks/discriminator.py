@@ -7,8 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dccm.arrays import ImageShape
 from dccm.networks.decoder import doublings
-from dccm.networks.encoder import ImageShape, nearest_architecture
+from dccm.networks.paper import nearest_architecture
 
 SLOPE = 0.2
 """Of LeakyReLU below zero (DCGAN, Section 3)."""

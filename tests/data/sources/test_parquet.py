@@ -96,7 +96,9 @@ def test_splits_stay_with_their_images_and_a_cache_from_before_them_still_opens(
     source.splits = None  # As when nothing knew of them.
     assert prepare(source, Preparation(24), cache=tmp_path / "cache").splits is None
     told: list[int] = []
-    found = prepare(opened(path), Preparation(24), cache=tmp_path / "cache", report=lambda done, _: told.append(done))
+    found = prepare(
+        opened(path), Preparation(24), cache=tmp_path / "cache", on_progress=lambda done, _: told.append(done)
+    )
     assert told == []
     assert found.splits is not None
     assert found.splits.tolist() == ["train", "test"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dccm.data.loader import Bytes
+from dccm.arrays import Bytes
 from dccm.data.names import Names
 from dccm.data.sources.base import Source
 from dccm.errors import require

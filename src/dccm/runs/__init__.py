@@ -1,0 +1,1 @@
+"""Settings and images -> a fitted model -> a run directory."""

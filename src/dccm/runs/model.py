@@ -1,0 +1,181 @@
+"""A trained method: what it says of images, and its file, which cannot run code."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dccm.arrays import Bytes, Floats, ImageShape
+from dccm.config import DataConfig, Section, Settings, TrainingConfig, build, default_preset, flat, preset_settings
+from dccm.data.loader import Loader
+from dccm.errors import UserError, choose, require
+from dccm.files import write_atomically
+from dccm.machine import choose_device
+from dccm.methods import METHODS, build_method
+from dccm.methods.base import Clusterer, GradientMethod
+from dccm.training.checkpoint import read_tensors, write_tensors
+
+FORMAT = "dccm-model"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that decides a run, except its images."""
+
+    method: str
+    preset: str
+    dataset: str
+    data: DataConfig
+    training: TrainingConfig
+    own: Section
+    """The method's own settings."""
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """All settings."""
+        return self.data, self.training, self.own
+
+    def settings(self) -> Settings:
+        """All settings by name."""
+        return {name: value for section in self.sections for name, value in flat(section).items()}
+
+
+def make_config(
+    method: str = "dccm", preset: str | None = None, dataset: str = "", overrides: Mapping[str, object] | None = None
+) -> RunConfig:
+    """Settings of a preset, or of the method's default one, with the user's own on top of them."""
+    kind = METHODS[choose(method, METHODS, "method", "dccm methods")]
+    preset = preset or default_preset(method)
+    settings = preset_settings(method, preset, dataset) | dict(overrides or {})
+    data, training, own = build([DataConfig, TrainingConfig, kind.config_type], settings, f"method '{method}'")
+    return RunConfig(method, preset, dataset, data, training, own)
+
+
+class Model:
+    """A method with its weights, ready to assign images."""
+
+    def __init__(self, method: Clusterer[Any], shape: ImageShape, config: RunConfig) -> None:
+        self.rows: dict[str, Any] | None = None
+        self.method = method
+        self.shape = shape
+        self.config = config
+
+    @classmethod
+    def untrained(cls, shape: ImageShape, config: RunConfig) -> "Model":
+        """Fresh weights, decided by the seed alone; the caller's own random state stays as it is."""
+        with torch.random.fork_rng():
+            torch.manual_seed(config.training.seed)
+            method = build_method(config.method, shape, config.data.n_clusters, config.own)
+        return cls(_placed(method, config.training.device), shape, config)
+
+    @property
+    def learner(self) -> GradientMethod[Any]:
+        """The method, where it is known to be one that learns by gradient."""
+        assert isinstance(self.method, GradientMethod)
+        return self.method
+
+    def loader(self, images: Bytes) -> Loader:
+        """Batches of these images on the model's device."""
+        height, width, channels = images.shape[1:]
+        require(
+            ImageShape(channels, height, width) == self.shape,
+            f"images must be {self.shape.height} x {self.shape.width} with {self.shape.channels} channels "
+            f"for this model, got {height} x {width} with {channels}. Resize or convert them.",
+        )
+        device = next(chain(self.method.parameters(), self.method.buffers())).device
+        training = self.config.training
+        return Loader(images, batch_size=training.batch_size, seed=training.seed, device=device)
+
+    def predict_proba(self, images: Bytes) -> Floats:
+        """Probability of each cluster, (N, K)."""
+        return self._over(images, self.method.predict)
+
+    def transform(self, images: Bytes) -> Floats:
+        """Deep features, (N, D)."""
+        return self._over(images, self.method.embed)
+
+    @torch.inference_mode()
+    def _over(self, images: Bytes, function: Callable[[Tensor], Tensor]) -> Floats:
+        self.method.eval()
+        return self.loader(images).over_all(function)
+
+    def save(self, folder: Path, rows: dict[str, Any] | None = None) -> None:
+        """Write `model.json` and `weights.safetensors` into a folder.
+
+        Args:
+            folder: Where to.
+            rows: How rows of numbers become images, for a model that was trained on such.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        write_tensors(folder / "weights.safetensors", self.method.state_dict(), {"format": FORMAT})
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "method": self.config.method,
+            "preset": self.config.preset,
+            "dataset": self.config.dataset,
+            "image_shape": self.shape._asdict(),
+            "settings": self.config.settings(),
+            "rows": rows,
+        }
+        write_atomically(folder / "model.json", json.dumps(document, indent=1) + "\n")
+
+    @classmethod
+    def load(cls, folder: Path, device: str = "auto") -> "Model":
+        """Read what `save` wrote; a run directory is as good as the model folder in it."""
+        if (folder / "model" / "model.json").is_file():
+            folder = folder / "model"
+        document = _read_document(folder / "model.json")
+        settings = {name: value for name, value in document["settings"].items() if value is not None}
+        config = make_config(document["method"], document["preset"], document["dataset"], settings | {"device": device})
+        shape = ImageShape(**document["image_shape"])
+        with torch.random.fork_rng():
+            method = METHODS[config.method](shape, config.data.n_clusters, config.own)
+        model = cls(_placed(method, device), shape, config)
+        tensors = read_tensors(folder / "weights.safetensors").tensors
+        try:
+            model.method.load_state_dict(tensors)
+        except RuntimeError as error:
+            reason = str(error).splitlines()[-1].strip()
+            raise UserError(
+                f"The weights in {folder} do not fit the network that model.json describes ({reason}). "
+                "Take both files from the same run."
+            ) from error
+        model.rows = document.get("rows")
+        model.method.eval()
+        return model
+
+
+def _placed(method: Clusterer[Any], device: str) -> Clusterer[Any]:
+    """The method on its device, weights in the order of memory that convolutions on a CPU like best."""
+    method.to(choose_device(device))
+    method.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return method
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    """Read and check `model.json`."""
+    require(path.is_file(), f"There is no model in {path.parent}: model.json is missing. Give a run or model folder.")
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        known = document["format"] == FORMAT
+        version = int(document["version"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is not a model description of dccm. Take it from a run or from DCCM.save.") from error
+    require(known, f"{path} is not a model description of dccm. Take it from a run or from DCCM.save.")
+    require(
+        version <= VERSION,
+        f"{path} has format version {version}, and this dccm reads up to {VERSION}. Update dccm to load it.",
+    )
+    kinds = {"method": str, "preset": str, "dataset": str, "image_shape": dict, "settings": dict}
+    wrong = sorted(name for name, kind in kinds.items() if not isinstance(document.get(name), kind))
+    if not wrong and set(document["image_shape"]) != set(ImageShape._fields):
+        wrong = ["image_shape"]
+    require(not wrong, f"{path} is damaged: {', '.join(wrong)} is missing or wrong. Take a sound copy.")
+    return dict(document)
