@@ -21,8 +21,8 @@ from benchmarks.datasets import read
 from dccm.config import parse_assignments, parse_budget
 from dccm.data.images import ImageSet
 from dccm.evaluation.metrics import scores
-from dccm.evaluation.probe import probe_model
-from dccm.networks.paper import Encoder
+from dccm.evaluation.probe import probe_encoder
+from dccm.methods.base import encoder_of
 from dccm.progress import Display
 from dccm.runs.model import Model, make_config
 from dccm.runs.run import fit, peak_memory
@@ -90,9 +90,11 @@ def measured(found: ImageSet, system: str, seed: int, arguments: argparse.Namesp
 
 def probed(model: Model, found: ImageSet) -> dict[str, float] | None:
     """Accuracy of the probe by layer; none for a method without the package's encoder."""
-    if not isinstance(getattr(model.method, "encoder", None), Encoder):
+    encoder = encoder_of(model.method)
+    if encoder is None:
         return None
-    return {layer: round(value, 4) for layer, value in probe_model(model, found).accuracy.items()}
+    probed = probe_encoder(encoder, model.loader(found.images), found)
+    return {layer: round(value, 4) for layer, value in probed.accuracy.items()}
 
 
 def keep(path: Path, row: dict[str, Any], same: Sequence[str] = SAME) -> None:

@@ -201,7 +201,7 @@ def training(rounds: int, mini: int) -> dict[str, float]:
     peak = 8 * 2 * MATRIX**3 / seconds.pop("matrix product")
     rates = {name: LARGE / value for name, value in seconds.items()}
     for name, config in contestants.items():
-        rates[name] *= config.own[0].uses  # Images learnt from count each time.
+        rates[name] *= int(str(config.settings()["uses"]))  # Images learnt from count each time.
     bare = 3 * forward_operations()
     work_of = {name: bare + critic_operations(shared=name != "published") for name in ("published", "same arithmetic")}
     return {f"images/s {name}": rate for name, rate in rates.items()} | {

@@ -1,4 +1,7 @@
+"""Which folder may know which: computed from the imports."""
+
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -6,54 +9,12 @@ import pytest
 import dccm
 
 ROOT = Path(dccm.__file__).parent
-LAYERS = (
-    ["errors"], ["files"], ["machine"], ["config"], ["presets"],
-    ["data.loader"], ["data.perturb"], ["data.images"], ["data.synthetic"], ["data.names"], ["data.decode"],
-    ["data.duplicates"], ["data.cache"],
-    ["data.sources.base"], ["data.sources.arrays"], ["data.sources.array_files"], ["data.sources.folder"],
-    ["data.sources.listing"], ["data.sources.archive"], ["data.sources.parquet"], ["data.sources.objects"],
-    ["data.sources"],
-    ["data.benchmarks.download"], ["data.benchmarks.pickled"], ["data.benchmarks.official"], ["data.benchmarks.trees"],
-    ["data.benchmarks.cifar"], ["data.benchmarks.stl"], ["data.benchmarks.mnist"], ["data.benchmarks.imagenet"],
-    ["data.benchmarks.tiny_imagenet"], ["data.benchmarks"],
-    ["data.prepare"], ["data.read"], ["data.datasets"], ["data"],
-    ["networks.encoder"], ["networks.critic"], ["networks.decoder"], ["networks.autoencoder"],
-    ["networks.discriminator"], ["networks"],
-    ["correlations.pseudo_graph"], ["correlations.pseudo_label"], ["correlations.targets"],
-    ["correlations.local_robustness"], ["correlations.triplets"], ["correlations.mutual_information"],
-    ["correlations.objective"], ["correlations.degree_linkage"], ["correlations"],
-    ["collapse"], ["checkpoint"], ["training"],
-    ["evaluation.readout"], ["evaluation.neighbours"], ["evaluation.hierarchy"],
-    ["evaluation.metrics"], ["evaluation.labels"], ["evaluation.baseline"], ["evaluation"],
-    ["methods.base"],
-    ["methods.starts"],
-    ["methods.per_image"],
-    ["methods.remembering"],
-    ["methods.dac"],
-    ["methods.dccm"],
-    ["methods.dec"],
-    ["methods.jule"],
-    ["methods.kmeans"],
-    ["methods.spectral"],
-    ["methods.agglomerative"],
-    ["methods.nmf"],
-    ["methods.ae"],
-    ["methods.decnn"],
-    ["methods.bigan"],
-    ["methods.aae"],
-    ["methods.gan"],
-    ["methods.dae"],
-    ["methods.vae"],
-    ["methods.rotnet"],
-    ["methods.nat"],
-    ["methods.dim"],
-    ["methods.deepcluster"],
-    ["methods"],
-    ["model"], ["evaluation.probe"], ["results"], ["run"], ["progress"], ["estimator"],
-    ["report.plots"], ["report.run_files"], ["report.page"], ["report"],
-    ["clustering"], ["printing"], ["cli"], ["__main__"],
+ORDER = (
+    "errors", "files", "machine", "arrays", "config", "presets", "data", "networks", "correlations", "grouping",
+    "training", "methods", "evaluation", "runs", "experiments", "progress", "estimators", "report", "gallery",
+    "commands", "printing", "options", "cli", "__main__",
 )  # fmt: skip
-ORDER = {name: place for place, names in enumerate(LAYERS) for name in names}
+"""Folders and single files beside them; each knows only those before it."""
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 
@@ -61,34 +22,55 @@ def module_name(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-def imported(path: Path) -> set[str]:
-    found = set()
+def imported(path: Path) -> Iterator[str]:
+    """Modules of the package that a file imports, by their full names."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dccm":
             base = (node.module or "").removeprefix("dccm").removeprefix(".")
             for alias in node.names:
                 inner = f"{base}.{alias.name}".removeprefix(".")
-                found.add(inner if inner in ORDER else base)
-    return found - {""}
+                yield inner if _is_module(inner) else base
+
+
+def _is_module(name: str) -> bool:
+    place = ROOT.joinpath(*name.split("."))
+    return place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_name)
-def test_a_file_imports_only_from_layers_above_its_own(path: Path) -> None:
-    own = module_name(path)
-    assert own in ORDER, f"Give {own} a place in the layers."
-    assert {name for name in imported(path) if ORDER[name] >= ORDER[own]} == set()
+def test_a_file_imports_only_from_folders_above_its_own(path: Path) -> None:
+    own = module_name(path).split(".")[0]
+    others = {name.split(".")[0] for name in imported(path)} - {own, "", "__version__"}
+    assert {name for name in others if ORDER.index(name) >= ORDER.index(own)} == set()
 
 
-def test_methods_know_nothing_that_compares_with_labels() -> None:
-    allowed = {"evaluation.readout", "evaluation.neighbours", "evaluation.hierarchy"}
-    for path in (ROOT / "methods").glob("*.py"):
-        assert {name for name in imported(path) if name.startswith("evaluation")} <= allowed
+def test_no_file_imports_itself_through_others() -> None:
+    graph = {module_name(path): set(imported(path)) - {""} for path in FILES}
+    assert cycle_in(graph) == []
 
 
-def test_training_knows_no_method_and_no_label() -> None:
-    text = (ROOT / "training.py").read_text(encoding="utf-8")
-    assert "dccm.methods" not in text
-    assert "dccm.evaluation" not in text
+def cycle_in(graph: dict[str, set[str]]) -> list[str]:
+    """What is left when all that imports nothing of the rest was taken away, again and again."""
+    left = {name: others & set(graph) - {name} for name, others in graph.items()}
+    while free := [name for name, others in left.items() if not others]:
+        left = {name: others - set(free) for name, others in left.items() if name not in free}
+    return sorted(left)
+
+
+def test_what_looks_for_cycles_finds_one() -> None:
+    assert cycle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["a", "b", "c"]
+    assert cycle_in({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+
+
+@pytest.mark.parametrize("folder", ["data", "networks", "correlations", "grouping", "training", "methods"])
+def test_what_learns_knows_nothing_that_looks_at_labels(folder: str) -> None:
+    for path in (ROOT / folder).rglob("*.py"):
+        assert not [name for name in imported(path) if name.startswith("evaluation")], path
+
+
+def test_the_loop_knows_no_method() -> None:
+    for path in (ROOT / "training").glob("*.py"):
+        assert not [name for name in imported(path) if name.startswith("methods")], path
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_name)
@@ -99,3 +81,46 @@ def test_nothing_loads_pickled_data(path: Path) -> None:
     assert "pickle.load" not in text
     assert "torch.load" not in text
     assert "allow_pickle=True" not in text
+
+
+def classes() -> dict[str, list[str]]:
+    """The classes of the package, with the names of their bases."""
+    found: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                bases = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
+                found[node.name] = [base.id for base in bases if isinstance(base, ast.Name)]
+    return found
+
+
+def test_nothing_inherits_over_more_than_two_levels() -> None:
+    known = classes()
+
+    def depth(name: str) -> int:
+        return max((1 + depth(base) for base in known.get(name, []) if base in known), default=0)
+
+    assert {name: depth(name) for name in known if depth(name) > 2} == {}
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_name)
+def test_files_and_functions_are_read_in_one_sitting(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n") <= 300
+    long = {node.name: size for node, size in bodies(text) if size > 40}
+    assert long == {}
+
+
+def bodies(text: str) -> Iterator[tuple[ast.FunctionDef, int]]:
+    """Functions and the lines of their bodies, without the docstring."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            body = [
+                part for part in node.body if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
+            ]
+            yield node, (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def test_most_functions_are_short() -> None:
+    sizes = sorted(size for path in FILES for _, size in bodies(path.read_text(encoding="utf-8")))
+    assert sizes[len(sizes) // 2] <= 6

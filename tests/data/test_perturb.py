@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dccm.data import perturb as module
-from dccm.data.perturb import PerturbationConfig, perturb
+from dccm.data.perturb import PerturbationConfig, apply, draw, perturb
 from dccm.errors import UserError
 from tests.support import few_examples, seeded
 
@@ -37,9 +37,7 @@ def random_images(count: int = 4, channels: int = 3, height: int = 16, width: in
 def draw_always(monkeypatch: pytest.MonkeyPatch, share: float, shift_share: tuple[float, float] = (0.5, 0.5)) -> None:
     """Put every draw at one share of its range; both shifts (along x, along y) at shares of their own."""
 
-    def fixed(
-        shape: tuple[int, ...], low: float, high: float, generator: torch.Generator, device: torch.device
-    ) -> Tensor:
+    def fixed(shape: tuple[int, ...], low: float, high: float, generator: torch.Generator) -> Tensor:
         shares = torch.tensor(shift_share) if len(shape) == 2 and shape[1] == 2 else torch.tensor(share)
         return shares.expand(shape) * (high - low) + low
 
@@ -303,7 +301,15 @@ def test_impossible_zoom_is_refused(zoom: tuple[float, float]) -> None:
         PerturbationConfig(zoom=zoom)
 
 
-@pytest.mark.parametrize("name", ["rotation", "shift", "channel_shift"])
-def test_negative_range_is_refused_by_its_name(name: str) -> None:
-    with pytest.raises(UserError, match=re.escape(f"{name} must not be negative, got -0.5.")):
-        only(**{name: -0.5})
+def test_drawing_and_applying_are_one_perturbation_in_two_steps() -> None:
+    images = torch.rand(6, 3, 10, 12, generator=seeded())
+    config = PerturbationConfig(brightness=0.9)
+    drawn = draw(images.shape, config, seeded(1))
+    torch.testing.assert_close(apply(images, drawn), perturb(images, config, seeded(1)), rtol=0, atol=0)
+
+
+def test_an_image_gets_its_own_draw_whatever_images_are_beside_it() -> None:
+    images = torch.rand(6, 3, 10, 12, generator=seeded())
+    drawn = draw(images.shape, PerturbationConfig(), seeded(1))
+    index = torch.tensor([4, 1])
+    torch.testing.assert_close(apply(images[index], drawn.rows(index)), apply(images, drawn)[index])

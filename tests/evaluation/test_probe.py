@@ -10,9 +10,20 @@ from dccm.data.images import ImageSet
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.evaluation import probe as module
-from dccm.evaluation.probe import ProbeConfig, Split, layer_features, probe, probe_model, split_of
+from dccm.evaluation.probe import (
+    LAYERS,
+    Layer,
+    ProbeConfig,
+    Probed,
+    Split,
+    layer_features,
+    probe,
+    probe_encoder,
+    split_of,
+)
 from dccm.methods import METHODS
-from dccm.networks.paper import Encoder
+from dccm.methods.base import encoder_of
+from dccm.networks.base import Encoder
 from dccm.runs.model import Model, make_config
 from dccm.training.progress import Stage
 
@@ -110,7 +121,7 @@ def test_few_images_are_passed_over_more_often_and_progress_is_told() -> None:
         ({"epochs": 0}, "epochs must be at least 1, got 0"),
         ({"mini_batch": 0}, "mini_batch must be at least 1, got 0"),
         ({"learning_rate": 0}, "learning_rate must be above 0, got 0"),
-        ({"seed": -1}, "seed must not be negative, got -1"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
     ],
 )
 def test_bad_settings_are_refused(settings: dict[str, Any], words: str) -> None:
@@ -129,12 +140,24 @@ def found(count: int = 60, splits: bool = True) -> ImageSet:
 
 
 def untrained(method: str = "dccm", **settings: object) -> Model:
-    return Model.untrained(ImageShape(1, 8, 8), make_config(method, overrides={"n_clusters": 3, "device": "cpu"}))
+    return Model.untrained(
+        ImageShape(1, 8, 8), make_config(method, "paper", overrides={"n_clusters": 3, "device": "cpu"})
+    )
+
+
+def encoder_in(model: Model) -> Encoder:
+    encoder = encoder_of(model.method)
+    assert encoder is not None
+    return encoder
+
+
+def probed_model(model: Model, image_set: ImageSet, layers: tuple[Layer, ...] = LAYERS, **more: Any) -> Probed:
+    return probe_encoder(encoder_in(model), model.loader(image_set.images), image_set, layers, **more)
 
 
 def test_conv_is_the_whole_map_of_the_last_convolution_and_y_the_deep_feature() -> None:
     model, images = untrained(), found().images
-    encoder = module.encoder_of(model)
+    encoder = encoder_in(model)
     features = layer_features(encoder, model.loader(images))
     encoder.eval()
     with torch.inference_mode():
@@ -149,11 +172,11 @@ def test_every_method_with_an_encoder_is_probed_and_stays_frozen() -> None:
     probed = 0
     for name in METHODS:
         model = untrained(name)
-        if not isinstance(getattr(model.method, "encoder", None), Encoder):
+        if encoder_of(model.method) is None:
             continue
         probed += 1
         before = {key: value.clone() for key, value in model.method.state_dict().items()}
-        result = probe_model(model, found(), config=replace(QUICK, fewest_steps=20))
+        result = probed_model(model, found(), config=replace(QUICK, fewest_steps=20))
         assert set(result.accuracy) == {"conv", "y"}
         assert all(0 <= share <= 1 for share in result.accuracy.values())
         assert (result.train_images, result.test_images) == (40, 20)
@@ -162,7 +185,7 @@ def test_every_method_with_an_encoder_is_probed_and_stays_frozen() -> None:
 
 
 def test_bars_are_told_apart_even_by_random_convolutions() -> None:
-    result = probe_model(untrained(), found(120), ("conv",), config=QUICK)
+    result = probed_model(untrained(), found(120), ("conv",), config=QUICK)
     assert result.accuracy["conv"] > 0.8
     assert list(result.accuracy) == ["conv"]
 
@@ -186,8 +209,8 @@ def test_both_sides_of_a_drawn_split_hold_images(share: float, tested: int) -> N
 @pytest.mark.parametrize(
     ("images", "share", "words"),
     [
-        (replace(found(), labels=None), None, "The images have no labels, .*--class-folders"),
-        (found(splits=False), None, "not split into train and test. .*--test-share 0.2"),
+        (replace(found(), labels=None), None, "The images have no labels, .*class folders"),
+        (found(splits=False), None, "not split into train and test. .*test_share of 0.2"),
         (replace(found(), splits=np.repeat("train", 60)), None, "must have the splits train and test, they have train"),
         (found(), 1.5, "test_share must lie between 0 and 1, got 1.5"),
         (found(), 0.999, "test_share must leave 2 images or more to learn from, got 0.999 of 60"),
@@ -195,9 +218,4 @@ def test_both_sides_of_a_drawn_split_hold_images(share: float, tested: int) -> N
 )
 def test_images_that_cannot_be_probed_are_refused(images: ImageSet, share: float | None, words: str) -> None:
     with pytest.raises(UserError, match=words):
-        probe_model(untrained(), images, test_share=share)
-
-
-def test_a_method_without_an_encoder_is_refused() -> None:
-    with pytest.raises(UserError, match="The method 'kmeans' has no encoder .* such as dccm"):
-        probe_model(untrained("kmeans"), found())
+        probed_model(untrained(), images, test_share=share)

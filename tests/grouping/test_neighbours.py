@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from dccm.arrays import Bytes, ImageShape
 from dccm.data.loader import Loader
 from dccm.data.synthetic import bars
-from dccm.grouping.neighbours import LabelMemory, Pixels, nearest, principal_axes
+from dccm.grouping.neighbours import ClusterMemory, Pixels, nearest, principal_axes
 from tests.support import few_examples, seeded
 
 SHAPE = ImageShape(3, 8, 8)
@@ -21,8 +21,8 @@ def floats(images: Bytes) -> torch.Tensor:
     return torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255
 
 
-def filled(images: Bytes, n_clusters: int = 10, components: int = 6) -> LabelMemory:
-    memory = LabelMemory(SHAPE, n_clusters, components, "none")
+def filled(images: Bytes, n_clusters: int = 10, components: int = 6) -> ClusterMemory:
+    memory = ClusterMemory(SHAPE, n_clusters, components, "none")
     memory.keep(torch.arange(len(memory.look(loader_of(images)))) % n_clusters)
     return memory
 
@@ -95,20 +95,20 @@ def test_a_new_image_gets_the_label_of_the_nearest() -> None:
 
 def test_copies_of_an_image_are_one_image() -> None:
     images = bars(10, side=8, channels=3).images
-    memory = LabelMemory(SHAPE, 3, 6, "none")
+    memory = ClusterMemory(SHAPE, 3, 6, "none")
     assert len(memory.look(loader_of(np.concatenate([images, images[:4]])))) == 10
 
 
 def test_before_anything_is_clustered_all_clusters_are_equally_likely() -> None:
-    probability = LabelMemory(SHAPE, 4, 6, "none")(torch.rand(5, 3, 8, 8))
+    probability = ClusterMemory(SHAPE, 4, 6, "none")(torch.rand(5, 3, 8, 8))
     torch.testing.assert_close(probability, torch.full((5, 4), 0.25))
 
 
 def test_a_fresh_memory_takes_any_number_of_images_but_not_another_size() -> None:
     images = bars(30, side=8, channels=3).images
     memory = filled(images)
-    fresh = LabelMemory(SHAPE, 10, 6, "none")
+    fresh = ClusterMemory(SHAPE, 10, 6, "none")
     fresh.load_state_dict(memory.state_dict())
     assert torch.equal(fresh(floats(images)), memory(floats(images)))
     with pytest.raises(RuntimeError, match="points"):
-        LabelMemory(SHAPE, 10, 5, "none").load_state_dict(memory.state_dict())
+        ClusterMemory(SHAPE, 10, 5, "none").load_state_dict(memory.state_dict())

@@ -5,8 +5,7 @@ import torch
 
 from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
-from dccm.errors import UserError
-from dccm.methods.aae import AAEConfig, AAEMethod
+from dccm.methods.aae import AAEMethod
 from dccm.runs.model import Model, make_config
 from dccm.training.loop import train
 from tests.support import seeded
@@ -63,18 +62,3 @@ def test_codes_come_near_the_prior_and_still_tell_images_apart() -> None:
     with torch.no_grad():
         error = (method.decoder(after).sigmoid() - found).square().mean()
     assert error < 0.5 * (found - found.mean(dim=0)).square().mean()
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"code_size": 0}, "code_size must be at least 1, got 0. The paper's is 8."),
-        ({"mini_batch": 1}, "mini_batch must be at least 2, got 1. Try 100."),
-        ({"prior_deviation": 0.0}, "prior_deviation must be above 0, got 0. Try 5."),
-        ({"learning_rate": 0.0}, "learning_rate must be above 0, got 0. Try 0.001."),
-        ({"adversarial_learning_rate": 0.0}, "adversarial_learning_rate must be above 0, got 0. Try 0.0002."),
-    ],
-)
-def test_wrong_settings_are_refused(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(UserError, match=f"^{words}$"):
-        AAEConfig(**settings)

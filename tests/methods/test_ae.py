@@ -7,8 +7,7 @@ from torch import nn
 
 from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
-from dccm.errors import UserError
-from dccm.methods.ae import AEConfig, AEMethod
+from dccm.methods.ae import AEMethod
 from dccm.runs.model import Model, make_config
 from dccm.training.loop import train
 from tests.support import seeded
@@ -93,15 +92,3 @@ def test_images_of_any_shape_are_learnt_from(shape: ImageShape) -> None:
     update.loss.backward()
     assert update.loss.isfinite()
     assert method.reconstruct(next(model.loader(images).ordered())).shape == (4, *shape)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"mini_batch": 1}, "mini_batch must be at least 2, got 1. Try 100."),
-        ({"learning_rate": 0.0}, "learning_rate must be above 0, got 0. Try 0.001."),
-    ],
-)
-def test_wrong_settings_are_refused(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(UserError, match=f"^{words}$"):
-        AEConfig(**settings)

@@ -1,12 +1,9 @@
-from typing import Any
-
 import numpy as np
 import pytest
 
 from dccm.data.synthetic import bars
-from dccm.errors import UserError
 from dccm.evaluation.metrics import accuracy
-from dccm.methods.agglomerative import AgglomerativeConfig, join_mutual, mutual_neighbours
+from dccm.methods.agglomerative import join_mutual, mutual_neighbours
 from dccm.runs.model import make_config
 from dccm.runs.run import fit
 from tests.methods.test_spectral import line
@@ -64,11 +61,3 @@ def test_copies_are_in_one_cluster_and_do_not_disturb() -> None:
     labels = fit(images, make_config("agglomerative", overrides={"n_clusters": 6})).model.predict_proba(images)
     assert np.array_equal(labels.argmax(axis=1).reshape(6, 20), labels.argmax(axis=1)[::20, None].repeat(20, axis=1))
     assert len(np.unique(labels.argmax(axis=1))) == 6
-
-
-@pytest.mark.parametrize("name", ["neighbours", "components"])
-def test_bad_settings_are_refused(name: str) -> None:
-    settings: dict[str, Any] = {name: 0}
-    with pytest.raises(UserError) as raised:
-        AgglomerativeConfig(**settings)
-    assert str(raised.value) == f"{name} must be at least 1, got 0. Give 1 or more."

@@ -1,13 +1,11 @@
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
 from dccm.arrays import Bytes, ImageShape
 from dccm.data.synthetic import bars
-from dccm.errors import UserError
-from dccm.methods.bigan import BiGANConfig, BiGANMethod
+from dccm.methods.bigan import BiGANMethod
 from dccm.runs.model import Model, make_config
 from dccm.training.loop import train
 
@@ -75,17 +73,3 @@ def test_the_encoder_inverts_the_generator() -> None:
         after.append(inversion(model, method, images))
     assert min(before) > 0.8  # Nothing is inverted yet.
     assert np.median(after) < 0.1
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"code_size": 0}, "code_size must be at least 1, got 0. The paper's is 50."),
-        ({"mini_batch": 1}, "mini_batch must be at least 2, got 1. The paper's is 128."),
-        ({"learning_rate": 0.0}, "learning_rate must be above 0, got 0. Try 0.0002."),
-        ({"momentum": -0.5}, r"momentum must lie in \[0, 1\), got -0.5. The paper's is 0.5."),
-    ],
-)
-def test_wrong_settings_are_refused(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(UserError, match=f"^{words}$"):
-        BiGANConfig(**settings)

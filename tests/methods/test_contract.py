@@ -1,7 +1,6 @@
 """What holds for every method; what is a method's own is in its own file."""
 
 import json
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ import torch
 
 from dccm.arrays import ImageShape
 from dccm.commands import Reading, cluster_images
-from dccm.config import DataConfig, TrainingConfig
+from dccm.config import DataConfig, TrainingConfig, setting_names
 from dccm.data.images import ImageSet
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
@@ -31,8 +30,8 @@ FOUND = bars(COUNT, side=8, classes=CLUSTERS)
 
 def small(method: str, **more: object) -> dict[str, object]:
     """Settings for a run of seconds, as far as the method has them."""
-    sections = [DataConfig, TrainingConfig, *METHODS[method].sections]
-    known = [field.name for section in sections for field in fields(section)]
+    kinds = [DataConfig, TrainingConfig, METHODS[method].config_type]
+    known = [name for kind in kinds for name in setting_names(kind)]
     return {"epochs": EPOCHS} | {name: value for name, value in SMALL.items() if name in known} | more
 
 

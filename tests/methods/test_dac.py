@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
-from dccm.errors import UserError
 from dccm.evaluation.metrics import accuracy
-from dccm.methods.dac import LAST, DACConfig, Pairs, choose_pairs, pair_loss, thresholds
+from dccm.methods.dac import LAST, Pairs, choose_pairs, pair_loss, thresholds
 from dccm.runs.model import Model, make_config
 from dccm.runs.run import fit
 from dccm.training.update import Update
@@ -124,19 +123,3 @@ def test_bars_of_four_directions_are_told_apart() -> None:
     settings = SMALL | {"batch_size": 100, "mini_batch": 20, "epochs": 15, "flip": False}
     fitted = fit(found.images, make_config("dac", overrides=settings))
     assert accuracy(found.labels, fitted.model.predict_proba(found.images).argmax(axis=1)) > 0.9
-
-
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"meeting": 0.0}, "meeting must lie in (0, 1], got 0. Try 0.55."),
-        ({"meeting": 1.5}, "meeting must lie in (0, 1], got 1.5."),
-        ({"mini_batch": 1}, "mini_batch must be at least 2, got 1. Try 32."),
-        ({"uses": 0}, "uses must be at least 1, got 0. Give 1 or more."),
-        ({"learning_rate": 0.0}, "learning_rate must be above 0, got 0. Try 0.001."),
-    ],
-)
-def test_bad_settings_are_refused_by_name(settings: dict[str, Any], text: str) -> None:
-    with pytest.raises(UserError) as caught:
-        DACConfig(**settings)
-    assert str(caught.value).startswith(text)

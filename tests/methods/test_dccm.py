@@ -57,7 +57,7 @@ def test_ablations_leave_out_their_terms(settings: dict[str, Any], active: set[s
     weights = {"graph": 1.0, "label": learner.config.label_weight, "information": learner.config.information_weight}
     assert {name for name, value in update.terms.items() if weights[name] and float(value.detach())} == active
     update.loss.backward()
-    critic = learner.starts[0].critic
+    critic = learner.critic
     assert isinstance(critic, Critic)
     critic_learns = any(p.grad is not None and bool(p.grad.any()) for p in critic.parameters())
     assert critic_learns == ("information" in active)
@@ -66,7 +66,7 @@ def test_ablations_leave_out_their_terms(settings: dict[str, Any], active: set[s
 def test_without_perturbed_weight_no_image_is_perturbed_in_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     losses = []
     for factor in (0.0, 1.0):
-        monkeypatch.setattr("dccm.methods.dccm.perturb", lambda images, *_, factor=factor: images * factor)
+        monkeypatch.setattr("dccm.methods.dccm.apply", lambda images, _, factor=factor: images * factor)
         losses.append([float(update.loss.detach()) for update in updates_of(model(perturbed_weight=0.0))])
     assert losses[0] == losses[1]
 
@@ -100,7 +100,7 @@ def test_every_choice_trains_with_finite_gradients(settings: dict[str, Any]) -> 
 def test_targets_come_from_clean_images_only(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = []
     for factor in (0.0, 1.0):
-        monkeypatch.setattr("dccm.methods.dccm.perturb", lambda images, *_, factor=factor: images * factor)
+        monkeypatch.setattr("dccm.methods.dccm.apply", lambda images, _, factor=factor: images * factor)
         watched = updates_of(model())[0].watched
         assert watched is not None
         counts.append(watched.cluster_sizes.tolist())

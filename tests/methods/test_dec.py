@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 
 from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
-from dccm.errors import UserError
 from dccm.evaluation.metrics import accuracy
 from dccm.methods.base import features_of
 from dccm.methods.dec import (
-    DECConfig,
     DECMethod,
     clustering_loss,
     corrupt,
@@ -174,19 +172,3 @@ def test_bars_of_two_directions_are_told_apart() -> None:
     settings = SMALL | {"n_clusters": 2, "batch_size": 100, "mini_batch": 50, "epochs": 12}
     fitted = fit(found.images, make_config("dec", overrides=settings))
     assert accuracy(found.labels, fitted.model.predict_proba(found.images).argmax(axis=1)) > 0.9
-
-
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"pretraining": -0.5}, "pretraining must lie in [0, 1], got -0.5. 0 leaves the auto-encoder out."),
-        ({"mini_batch": 1}, "mini_batch must be at least 2, got 1. The paper's is 256."),
-        ({"corruption": 1.0}, "corruption must lie in [0, 1), got 1. 0 turns it off."),
-        ({"learning_rate": 0.0}, "learning_rate must be above 0, got 0. Leave it out for the default."),
-        ({"clustering_rate": -1.0}, "clustering_rate must be above 0, got -1. Leave it out for the default."),
-    ],
-)
-def test_bad_settings_are_refused_by_name(settings: dict[str, Any], text: str) -> None:
-    with pytest.raises(UserError) as caught:
-        DECConfig(**settings)
-    assert str(caught.value) == text

@@ -8,8 +8,7 @@ import torch.nn.functional as F
 
 from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
-from dccm.errors import UserError
-from dccm.methods.dim import DIMConfig, DIMMethod, other_pairs
+from dccm.methods.dim import DIMMethod, other_pairs
 from dccm.runs.model import Model, make_config
 from dccm.training.loop import train
 from tests.support import seeded
@@ -88,18 +87,3 @@ def test_the_loss_falls_below_chance_for_new_images_too() -> None:
     new = next(trained.loader(bars(32, side=8, seed=1).images).shuffled(0)).images
     trained.method.eval()
     assert float(dim(trained)._loss(new, seeded()).detach()) < 0.9 * 2 * math.log(2)
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"negatives": 0}, "negatives must be at least 1, got 0. Give 1 or more."),
-        ({"mini_batch": 1}, "mini_batch must be at least 2, got 1. The paper's is 64."),
-        ({"learning_rate": 0.0}, "learning_rate must be above 0, got 0. Try 0.0001."),
-        ({"critic_positions": 0}, "critic_positions must be 'all' or at least 1, got 0. The paper asks all."),
-    ],
-)
-def test_bad_settings_are_refused_with_a_way_out(setting: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError) as caught:
-        DIMConfig(**setting)
-    assert str(caught.value) == message

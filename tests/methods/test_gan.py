@@ -6,8 +6,7 @@ import torch
 
 from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
-from dccm.errors import UserError
-from dccm.methods.gan import GANConfig, GANMethod
+from dccm.methods.gan import GANMethod
 from dccm.runs.model import Model, make_config
 from dccm.training.loop import train
 from tests.support import seeded
@@ -78,17 +77,3 @@ def test_features_are_the_largest_values_of_the_last_convolution() -> None:
     images = torch.rand(3, 1, 8, 8, generator=seeded())
     assert torch.equal(method.embed(images), method.discriminator(images).conv.amax(dim=(2, 3)))
     assert method.embed(images).shape == (3, 256)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"noise_size": 0}, "noise_size must be at least 1, got 0. The paper's is 100."),
-        ({"mini_batch": 1}, "mini_batch must be at least 2, got 1. The paper's is 128."),
-        ({"learning_rate": 0.0}, "learning_rate must be above 0, got 0. Try 0.0002."),
-        ({"momentum": 1.0}, r"momentum must lie in \[0, 1\), got 1. The paper's is 0.5."),
-    ],
-)
-def test_wrong_settings_are_refused(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(UserError, match=f"^{words}$"):
-        GANConfig(**settings)

@@ -6,9 +6,8 @@ import torch
 
 from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
-from dccm.errors import UserError
 from dccm.evaluation.metrics import accuracy
-from dccm.methods.jule import JULEConfig, JULEMethod, grouped_order, thumbnails, triplet_loss
+from dccm.methods.jule import JULEMethod, grouped_order, thumbnails, triplet_loss
 from dccm.runs.model import Model, make_config
 from dccm.runs.run import fit
 from dccm.training.loop import train
@@ -127,24 +126,3 @@ def test_bars_of_four_directions_are_told_apart() -> None:
     settings = SMALL | {"batch_size": 80, "mini_batch": 40, "epochs": 4, "periods": 2}
     fitted = fit(found.images, make_config("jule", overrides=settings))
     assert accuracy(found.labels, fitted.model.predict_proba(found.images).argmax(axis=1)) > 0.9
-
-
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"neighbours": 0}, "neighbours must be at least 1, got 0. Leave it out for the default."),
-        ({"rivals": 0}, "rivals must be at least 1, got 0. Leave it out for the default."),
-        ({"periods": 0}, "periods must be at least 1, got 0. Leave it out for the default."),
-        ({"mini_batch": 1}, "mini_batch must be at least 2, got 1. Leave it out for the default."),
-        ({"width": 0.0}, "width must be above 0, got 0. Leave it out for the default."),
-        ({"positive_weight": 0.0}, "positive_weight must be above 0, got 0. Leave it out for the default."),
-        ({"learning_rate": 0.0}, "learning_rate must be above 0, got 0. Leave it out for the default."),
-        ({"contrast": -1.0}, "contrast must not be negative, got -1. Leave it out for the default."),
-        ({"margin": -1.0}, "margin must not be negative, got -1. Leave it out for the default."),
-        ({"merge_share": 1.0}, "merge_share must lie in (0, 1), got 1. The paper's is 0.9 or 0.2."),
-    ],
-)
-def test_bad_settings_are_refused_by_name(settings: dict[str, Any], text: str) -> None:
-    with pytest.raises(UserError) as caught:
-        JULEConfig(**settings)
-    assert str(caught.value) == text

@@ -1,11 +1,9 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 from sklearn.cluster import KMeans
 
 from dccm.data.synthetic import bars
-from dccm.errors import UserError
 from dccm.evaluation.metrics import accuracy
 from dccm.runs.model import Model, make_config
 from dccm.runs.run import fit
@@ -47,9 +45,3 @@ def test_the_mean_image_is_saved_with_the_model(tmp_path: Path) -> None:
     model.save(tmp_path)
     assert np.array_equal(Model.load(tmp_path, "cpu").transform(images), model.transform(images))
     assert abs(model.transform(images).mean()) < 0.02
-
-
-@pytest.mark.parametrize("name", ["n_init", "components"])
-def test_no_start_and_no_component_at_all_are_refused(name: str) -> None:
-    with pytest.raises(UserError, match=f"{name} must be at least 1, got 0. Give 1 or more."):
-        make_config("kmeans", overrides={name: 0})

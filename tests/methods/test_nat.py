@@ -12,8 +12,7 @@ from torch import Tensor
 
 from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
-from dccm.errors import UserError
-from dccm.methods.nat import NATConfig, NATMethod, best_assignment, matching_loss, noise_targets
+from dccm.methods.nat import NATMethod, best_assignment, matching_loss, noise_targets
 from dccm.runs.model import Model, make_config
 from dccm.runs.run import fit, new_model
 from dccm.training.checkpoint import CheckpointFolder, TensorFile, read_tensors
@@ -113,18 +112,3 @@ def test_a_run_resumed_in_the_middle_of_an_epoch_ends_with_the_same_bits(tmp_pat
 def test_a_trained_model_keeps_nothing_of_single_images() -> None:
     learner = nat(fit(IMAGES, make_config("nat", overrides=SMALL | {"epochs": 1})).model)
     assert len(learner.targets.rows) == len(learner.assignment.rows) == 0
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"target_size": 1}, "target_size must be at least 2, got 1. The default is 64."),
-        ({"mini_batch": 1}, "mini_batch must be at least 2, got 1. The paper's is 256."),
-        ({"learning_rate": -1.0}, "learning_rate must be above 0, got -1. Try 0.01."),
-        ({"momentum": -0.1}, "momentum must lie in [0, 1), got -0.1. The default is 0.9."),
-    ],
-)
-def test_bad_settings_are_refused_with_a_way_out(setting: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError) as caught:
-        NATConfig(**setting)
-    assert str(caught.value) == message

@@ -9,6 +9,7 @@ import torch
 from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.methods.starts import SeveralStarts, still_running
+from dccm.networks.paper import PaperEncoder
 from dccm.runs.model import Model, make_config
 from dccm.training.update import Update
 
@@ -24,6 +25,12 @@ def model(name: str, **settings: Any) -> Model:
 def method_of(model: Model) -> SeveralStarts:
     assert isinstance(model.method, SeveralStarts)
     return model.method
+
+
+def encoder(method: SeveralStarts, number: int) -> PaperEncoder:
+    found = method.starts[number].encoder
+    assert isinstance(found, PaperEncoder)
+    return found
 
 
 def updates_of(model: Model, done: float = 0.0) -> list[Update]:
@@ -43,7 +50,7 @@ def test_large_images_are_looked_at_in_pieces(name: str, monkeypatch: pytest.Mon
         if not torch.is_grad_enabled():
             sizes.append(len(inputs[0]))
 
-    method_of(trained).encoder.register_forward_pre_hook(count)
+    trained.learner.get_submodule("encoder").register_forward_pre_hook(count)
     updates_of(trained)
     assert sizes == [6] * 5
 
@@ -59,16 +66,16 @@ def test_start_that_tells_most_stays_and_answers(name: str) -> None:
     trained = model(name, starts=3)
     method = method_of(trained)
     with torch.no_grad():
-        method.starts[1].encoder.output_norm.weight *= 30  # type: ignore[union-attr, operator]  # Sure of everything.
+        encoder(method, 1).output_norm.weight *= 30  # type: ignore[assignment, operator]  # Sure of everything.
     updates = updates_of(trained)
     assert [update.images for update in updates] == [10] * 9  # All of them learn.
     assert [update.watched is not None for update in updates] == [True] * 3 + [False] * 6  # One is watched.
     assert method.answering.item() == 1
-    assert method.encoder is method.starts[1].encoder
+    assert method.best is method.starts[1]
     others = [{name: value.clone() for name, value in method.starts[n].state_dict().items()} for n in (0, 2)]
     updates = updates_of(trained, done=0.9)
     assert len(updates) == 3
-    assert updates[0].optimizer is method.optimizers["start1"]
+    assert updates[0].optimizer is method.optimizers["start1.all"]
     # Those that were dropped neither learn nor come back.
     for number, before in zip((0, 2), others, strict=True):
         assert all(torch.equal(value, before[name]) for name, value in method.starts[number].state_dict().items())
@@ -84,17 +91,17 @@ def test_a_finished_model_holds_the_start_that_answers_and_no_other(name: str, t
     trained, images = model(name, starts=3), bars(30, side=8).images
     method = method_of(trained)
     method.answering.fill_(2)
-    kept = method.encoder
-    method.finish(trained.loader(images))
-    assert method.encoder is kept
+    kept = method.starts[2]
+    trained.method = method.finish(trained.loader(images))
+    assert trained.method is kept
     trained.save(tmp_path)
     loaded = Model.load(tmp_path, "cpu")
-    assert not [name for name in loaded.method.state_dict() if name.startswith(("starts.1", "starts.2"))]
+    assert not isinstance(loaded.method, SeveralStarts)
     assert np.array_equal(loaded.predict_proba(images), trained.predict_proba(images))
 
 
 @both
 def test_starts_begin_with_different_weights(name: str) -> None:
-    starts = method_of(model(name, starts=2)).starts
-    first, second = (next(start.encoder.parameters()) for start in starts)  # type: ignore[union-attr]
+    method = method_of(model(name, starts=2))
+    first, second = (next(encoder(method, number).parameters()) for number in range(2))
     assert not torch.equal(first, second)

@@ -6,8 +6,7 @@ import torch
 
 from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
-from dccm.errors import UserError
-from dccm.methods.vae import VAEConfig, VAEMethod, divergence_from_prior, draw_code, negative_log_likelihood
+from dccm.methods.vae import VAEMethod, divergence_from_prior, draw_code, negative_log_likelihood
 from dccm.runs.model import Model, make_config
 from dccm.training.loop import train
 from tests.support import seeded
@@ -71,16 +70,3 @@ def test_features_are_means_and_draw_nothing() -> None:
     first, second = model.method.embed(images), model.method.embed(images)
     assert first.shape == (3, 6)
     assert torch.equal(first, second)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"code_size": 0}, "code_size must be at least 1, got 0. Try 10."),
-        ({"mini_batch": 1}, "mini_batch must be at least 2, got 1. The paper's is 100."),
-        ({"learning_rate": 0.0}, "learning_rate must be above 0, got 0. Try 0.001."),
-    ],
-)
-def test_wrong_settings_are_refused(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(UserError, match=f"^{words}$"):
-        VAEConfig(**settings)

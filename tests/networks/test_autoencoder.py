@@ -3,12 +3,12 @@ import torch
 
 from dccm.arrays import ImageShape
 from dccm.networks.autoencoder import Network, autoencoder, dense, feature_of
-from dccm.networks.paper import Encoder
+from dccm.networks.base import Encoder, NetworkConfig
 from tests.support import seeded
 
 
 def test_dense_layers_are_those_of_dec() -> None:
-    down, up, size = autoencoder("dense", ImageShape(1, 28, 28), 10)
+    down, up, size = autoencoder("dense", NetworkConfig(), ImageShape(1, 28, 28), 10)
     shapes = [tuple(p.shape) for network in (down, up) for p in network.parameters() if p.ndim == 2]
     there = [(500, 784), (500, 500), (2000, 500), (10, 2000)]
     assert shapes == there + [(wanted, width) for width, wanted in reversed(there)]
@@ -18,7 +18,7 @@ def test_dense_layers_are_those_of_dec() -> None:
 @pytest.mark.parametrize("network", ["dense", "conv"])
 def test_images_come_back_in_their_shape(network: Network) -> None:
     shape = ImageShape(3, 9, 14)
-    encoder, decoder, size = autoencoder(network, shape, 5)
+    encoder, decoder, size = autoencoder(network, NetworkConfig(), shape, 5)
     feature = feature_of(encoder, torch.rand(4, *shape, generator=seeded()))
     assert feature.shape == (4, size)
     assert decoder(feature).shape == (4, *shape)

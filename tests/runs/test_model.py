@@ -13,7 +13,9 @@ from dccm.training.checkpoint import read_tensors, write_tensors
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    Model.untrained(ImageShape(1, 8, 8), make_config(overrides={"n_clusters": 3})).save(tmp_path / "model")
+    Model.untrained(ImageShape(1, 8, 8), make_config(preset="paper", overrides={"n_clusters": 3})).save(
+        tmp_path / "model"
+    )
     return tmp_path / "model"
 
 
@@ -92,7 +94,7 @@ def test_weights_with_a_tensor_missing_are_refused(folder: Path) -> None:
 
 
 def test_images_of_another_shape_are_refused() -> None:
-    model = Model.untrained(ImageShape(1, 8, 8), make_config(overrides={"n_clusters": 3}))
+    model = Model.untrained(ImageShape(1, 8, 8), make_config(preset="paper", overrides={"n_clusters": 3}))
     with pytest.raises(UserError, match="images must be 8 x 8 with 1 channels for this model, got 9 x 8 with 1"):
         model.predict_proba(np.zeros((2, 9, 8, 1), dtype=np.uint8))
 
@@ -101,10 +103,10 @@ def test_building_a_model_leaves_the_callers_random_state_alone() -> None:
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    Model.untrained(ImageShape(1, 8, 8), make_config(overrides={"n_clusters": 3}))
+    Model.untrained(ImageShape(1, 8, 8), make_config(preset="paper", overrides={"n_clusters": 3}))
     assert torch.equal(torch.rand(3), expected)
 
 
 def test_an_unknown_device_is_refused() -> None:
     with pytest.raises(UserError, match="device 'abacus' cannot be used on this machine"):
-        Model.untrained(ImageShape(1, 8, 8), make_config(overrides={"device": "abacus"}))
+        Model.untrained(ImageShape(1, 8, 8), make_config(preset="paper", overrides={"device": "abacus"}))

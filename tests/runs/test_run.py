@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from dccm import run
+from dccm.runs import run
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells it in /proc")

@@ -17,6 +17,7 @@ from dccm.training.collapse import Watched
 from dccm.training.loop import InterruptedRunError, train
 from dccm.training.progress import Progress
 from dccm.training.update import Moment, Update
+from dccm.training.workers import ALONE
 
 
 class Toy(nn.Module):
@@ -28,6 +29,7 @@ class Toy(nn.Module):
         self.optimizer = torch.optim.RMSprop(self.parameters(), lr=0.01)
         self.optimizers = {"all": self.optimizer}
         self.settings = settings
+        self.workers = ALONE
         self.epochs_begun: list[int] = []
         self.rates: list[float] = []
         self.batches_seen = 0
@@ -46,7 +48,7 @@ class Toy(nn.Module):
         if self.batches_seen == self.settings.get("raises_at"):
             raise KeyboardInterrupt
         sizes = torch.tensor(self.settings.get("sizes", [2, 2]))
-        watched = Watched(sizes, torch.tensor(1.0), torch.tensor(0.5))
+        watched = Watched(sizes, torch.tensor(1.0), torch.tensor(0.5), torch.tensor(0.0))
         yield Update(loss, self.optimizer, len(batch.images), {"part": loss}, watched)
 
 
@@ -96,7 +98,8 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        monkeypatch.setattr("dccm.training.time", self)
+        monkeypatch.setattr("dccm.training.loop.time", self)
+        monkeypatch.setattr("dccm.training.clock.time", self)
 
     def monotonic(self) -> float:
         return self.now
