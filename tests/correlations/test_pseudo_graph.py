@@ -373,3 +373,21 @@ def test_same_partition_is_reflexive_symmetric_and_transitive(labels: list[int])
     assert torch.equal(relation, relation.T)
     through_another = (relation @ relation > 0).float()
     assert torch.equal(through_another, relation)
+
+
+SATURATED = [(1.0, [[1.0, 0.0], [1e-8, 1.0]]), (0.0, [[0.6, 0.4], [0.6, 0.4001]])]
+
+
+@pytest.mark.parametrize(("linked", "prediction"), SATURATED)
+def test_pairs_that_are_surely_wrong_rest_or_learn_on(linked: float, prediction: list[list[float]]) -> None:
+    """Their similarities are within a millionth of 0 and of 1."""
+    graph = torch.tensor([[1.0, linked], [linked, 1.0]])
+    slopes = {}
+    for saturated in ("rest", "learn"):
+        found = torch.tensor(prediction, requires_grad=True)
+        pseudo_graph_loss(found, graph, saturated=saturated).backward()
+        assert found.grad is not None
+        assert found.grad.isfinite().all()
+        slopes[saturated] = float(found.grad[1].abs().max())
+    assert slopes["rest"] < 1e-5
+    assert slopes["learn"] > 1

@@ -313,3 +313,17 @@ def test_an_image_gets_its_own_draw_whatever_images_are_beside_it() -> None:
     drawn = draw(images.shape, PerturbationConfig(), seeded(1))
     index = torch.tensor([4, 1])
     torch.testing.assert_close(apply(images[index], drawn.rows(index)), apply(images, drawn)[index])
+
+
+def test_axes_are_zoomed_together_or_apart() -> None:
+    shape = (200, 1, 16, 16)
+    still = {"rotation": 0.0, "shift": 0.0, "flip": False, "channel_shift": 0.0, "zoom": (0.5, 2.0)}
+    together, apart = (
+        draw(shape, PerturbationConfig(zoom_axes=axes, **still), seeded()).matrices  # type: ignore[arg-type]
+        for axes in ("together", "apart")
+    )
+    assert torch.equal(together[:, 0, 0], together[:, 1, 1])
+    assert (apart[:, 0, 0] / apart[:, 1, 1]).std() > 0.3
+    for matrices in (together, apart):
+        assert matrices[:, (0, 1), (0, 1)].min() >= 0.5
+        assert matrices[:, (0, 1), (0, 1)].max() <= 2.0

@@ -85,6 +85,11 @@ def test_without_perturbed_weight_no_image_is_perturbed_in_the_loss(monkeypatch:
         {"logit_norm": "balanced"},
         {"negatives": 2},
         {"own_pairs": False},
+        {"saturated_pairs": "learn"},
+        {"zoom_axes": "apart"},
+        {"joint_views": False},
+        {"label_reduction": "sum"},
+        {"width": 0.25},
         {"optimizer": "adam"},
         {"clean_weight": 0},
         *({"pairs": pairs} for pairs in PairStrategy.__args__),  # type: ignore[attr-defined]
@@ -130,3 +135,26 @@ def test_bars_of_four_directions_are_told_apart() -> None:
     train(trained.learner, trained.loader(found.images), trained.config.training)
     calibrate(trained.learner, trained.loader(found.images))
     assert accuracy(found.labels, trained.predict_proba(found.images).argmax(axis=1)) > 0.9
+
+
+def test_the_sum_reading_weighs_labels_by_one_over_the_mini_batch() -> None:
+    for update in updates_of(model(label_threshold=0.2, label_reduction="sum")):
+        terms = update.terms
+        expected = terms["graph"] + 5 / update.images * terms["label"] + 0.1 * terms["information"]
+        torch.testing.assert_close(update.loss, expected)
+
+
+def test_views_apart_have_statistics_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then whatever happens to the perturbed images changes nothing about the clean ones."""
+    monkeypatch.setattr("dccm.methods.dccm.apply", lambda images, _: images * 0)
+    found = {}
+    for joint in (True, False):
+        weights: dict[str, Any] = {"perturbed_weight": 1e-30, "information_weight": 0, "label_weight": 0}
+        found[joint] = float(updates_of(model(joint_views=joint, **weights))[0].loss.detach())
+    alone = float(updates_of(model(perturbed_weight=0, information_weight=0, label_weight=0))[0].loss.detach())
+    assert found[False] == pytest.approx(alone, rel=1e-5)
+    assert found[True] != pytest.approx(alone, rel=1e-3)
+
+
+def test_rmsprop_takes_its_alpha() -> None:
+    assert model(rmsprop_alpha=0.9).learner.optimizers["all"].param_groups[0]["alpha"] == 0.9

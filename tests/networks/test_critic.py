@@ -89,3 +89,12 @@ def test_mean_over_drawn_positions_is_unbiased() -> None:
     # Four standard errors of the mean of the draws.
     assert abs(draws.mean() - feature_map.mean()) < 4 * draws.std() / 3000**0.5
     assert draws.std() > 0.01
+
+
+@pytest.mark.parametrize(("channels", "feature_size"), [(64, 10), (8, 256)])
+def test_the_split_first_layer_starts_as_one_convolution_on_the_concatenation(channels: int, feature_size: int) -> None:
+    torch.manual_seed(0)
+    critic = Critic(channels, feature_size)
+    bound = 1 / (channels + feature_size) ** 0.5  # PyTorch's start: uniform within one over the root of the fan-in.
+    for part in (critic.of_map.weight, critic.of_feature.weight, critic.of_map.bias):
+        assert 0.9 * bound < part.abs().max().item() <= bound

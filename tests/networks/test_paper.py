@@ -1,4 +1,5 @@
 import re
+from typing import Any
 
 import pytest
 import torch
@@ -6,7 +7,8 @@ from torch import Tensor, nn
 
 from dccm.arrays import ImageShape
 from dccm.errors import UserError
-from dccm.networks.base import EncoderOutput, InputSide, LogitNorm, NetworkConfig, ShallowMap
+from dccm.networks import build_encoder
+from dccm.networks.base import Encoder, EncoderOutput, InputSide, LogitNorm, NetworkConfig, ShallowMap
 from dccm.networks.paper import ARCHITECTURES, BalancedNorm, PaperEncoder, nearest_architecture
 from tests.support import seeded
 
@@ -287,3 +289,46 @@ def test_smallest_sides_are_the_smallest_that_the_convolutions_take() -> None:
         encoder(torch.rand(2, 1, architecture.smallest, architecture.smallest))
         with pytest.raises(RuntimeError):
             encoder(torch.rand(2, 1, architecture.smallest - 1, architecture.smallest - 1))
+
+
+def test_a_network_can_be_chosen_whatever_the_size_of_the_images() -> None:
+    chosen = PaperEncoder(NetworkConfig(architecture=64), ImageShape(1, 16, 20), 4)
+    assert layer_list(chosen) == LARGE
+    assert chosen(images(2, 1, 16, 20)).prediction.shape == (2, 4)
+    with pytest.raises(
+        UserError, match=r"architecture = 96 needs images of at least 16 pixels on each side, got 8 x 8\."
+    ):
+        PaperEncoder(NetworkConfig(architecture=96), ImageShape(1, 8, 8), 4)
+
+
+def test_width_is_a_multiple_of_the_papers_channels() -> None:
+    narrow = PaperEncoder(NetworkConfig(width=0.25), ImageShape(3, 32, 32), 10)
+    assert layer_list(narrow) == ["conv3-16", "conv3-16", "max2/2", "conv3-32", "max2/2", "conv3-64"]
+    assert narrow.map_channels == 16
+    assert narrow.feature_size == 64
+
+
+def test_the_papers_encoder_keeps_the_contract() -> None:
+    encoder = build_encoder(NetworkConfig(), ImageShape(3, 16, 16), 4)
+    assert isinstance(encoder, Encoder)
+    output = encoder.eval()(images(2, 3, 16, 16))
+    feature_map = encoder.feature_map(images(2, 3, 16, 16))
+    assert torch.equal(feature_map, output.feature_map)
+    assert torch.equal(encoder.conv(feature_map), output.conv)
+    assert torch.equal(encoder.feature(output.conv), output.feature)
+
+
+@pytest.mark.parametrize(
+    ("side", "settings", "words"),
+    [
+        (32, {}, "the paper's network for 32 pixels"),
+        (96, {"input_side": 24}, "the paper's network for 32 pixels, which sees them at 24 x 24"),
+        (
+            96,
+            {"input_side": 24, "detail": 2},
+            "the paper's network for 32 pixels, which sees them at 48 x 48 in squares of 2 x 2",
+        ),
+    ],
+)
+def test_an_encoder_says_what_it_is(side: int, settings: dict[str, Any], words: str) -> None:
+    assert PaperEncoder(NetworkConfig(**settings), ImageShape(3, side, side), 4).description == words

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from dccm.correlations.pseudo_graph import GraphLoss, pseudo_graph_loss
+from dccm.correlations.pseudo_graph import GraphLoss, SaturatedPairs, pseudo_graph_loss
 from dccm.correlations.pseudo_label import LabelLoss, pseudo_label_loss
 from dccm.correlations.targets import Targets
 
@@ -25,6 +25,7 @@ def local_robustness_loss(
     *,
     graph_loss: GraphLoss = "cross_entropy",
     label_loss: LabelLoss = "cross_entropy",
+    saturated: SaturatedPairs = "rest",
 ) -> tuple[Tensor, Tensor]:
     """Both terms of L_LR (Eq. (12)): L'_PG and L'_PL, unweighted.
 
@@ -33,6 +34,7 @@ def local_robustness_loss(
         targets: What was mined from the same images, clean.
         graph_loss: See `pseudo_graph_loss`.
         label_loss: See `pseudo_label_loss`.
+        saturated: See `pair_cross_entropy`.
     """
-    graph = pseudo_graph_loss(perturbed, targets.graph, kind=graph_loss)
+    graph = pseudo_graph_loss(perturbed, targets.graph, kind=graph_loss, saturated=saturated)
     return graph, pseudo_label_loss(perturbed, targets.label, targets.confident, kind=label_loss)

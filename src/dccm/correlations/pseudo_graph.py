@@ -11,8 +11,11 @@ from dccm.errors import require
 
 GraphLoss = Literal["cross_entropy", "contrastive"]
 
-_CLOSEST = 1e-6
-"""How near to 0 and 1 a similarity may come inside a logarithm."""
+SaturatedPairs = Literal["rest", "learn"]
+"""What pairs do whose similarity is next to 0 or 1: give no gradient any more, or learn on."""
+
+_NEXT = 1e-6
+"""How near to 0 and 1 that is; it also keeps slopes bounded."""
 
 
 def similarity(prediction: Tensor) -> Tensor:
@@ -43,17 +46,33 @@ def pseudo_graph(similarity: Tensor, threshold: float) -> Tensor:
     return (similarity.detach() >= threshold).to(similarity.dtype)
 
 
-def pseudo_graph_loss(prediction: Tensor, graph: Tensor, *, kind: GraphLoss = "cross_entropy") -> Tensor:
+def pseudo_graph_loss(
+    prediction: Tensor, graph: Tensor, *, kind: GraphLoss = "cross_entropy", saturated: SaturatedPairs = "rest"
+) -> Tensor:
     """Make linked pairs alike and the others different (L_PG, Eq. (3)), mean over all pairs.
 
     Args:
         prediction: Prediction features, (B, K); the gradient flows into them.
         graph: Pseudo-graph W of the same images, (B, B).
         kind: Binary cross-entropy on the similarity, or the contrastive loss of the paper's footnote on the distance.
+        saturated: See `pair_cross_entropy`.
     """
     if kind == "contrastive":
         return contrastive_loss(prediction, graph)
-    return F.binary_cross_entropy(similarity(prediction).clamp(_CLOSEST, 1 - _CLOSEST), graph)
+    return pair_cross_entropy(similarity(prediction), graph, saturated).mean()
+
+
+def pair_cross_entropy(similarity: Tensor, alike: Tensor, saturated: SaturatedPairs) -> Tensor:
+    """Binary cross-entropy of each pair's similarity, (B, B).
+
+    Args:
+        similarity: In [0, 1], (B, B).
+        alike: 1 for pairs that belong together, else 0, (B, B).
+        saturated: Whether pairs whose similarity is next to 0 or 1 still have a gradient.
+    """
+    if saturated == "rest":
+        return F.binary_cross_entropy(similarity.clamp(_NEXT, 1 - _NEXT), alike, reduction="none")
+    return -(alike * (similarity + _NEXT).log() + (1 - alike) * (1 - similarity + _NEXT).log())
 
 
 def contrastive_loss(prediction: Tensor, graph: Tensor, margin: float = 2**0.5) -> Tensor:
@@ -63,7 +82,7 @@ def contrastive_loss(prediction: Tensor, graph: Tensor, margin: float = 2**0.5) 
     """
     squared = (prediction.unsqueeze(1) - prediction.unsqueeze(0)).square().sum(2)
     # The square root has no slope at 0, where every diagonal entry lies.
-    shortfall = (margin - squared.clamp_min(_CLOSEST).sqrt()).clamp_min(0)
+    shortfall = (margin - squared.clamp_min(_NEXT).sqrt()).clamp_min(0)
     return (graph * squared + (1 - graph) * shortfall.square()).mean()
 
 

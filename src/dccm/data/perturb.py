@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +23,8 @@ class PerturbationConfig(Section):
     """Largest move along each axis, as a share of the image's side."""
     zoom: tuple[float, float] = (0.85, 1.15)
     """Smallest and largest magnification."""
+    zoom_axes: Literal["together", "apart"] = "together"
+    """Both axes are zoomed by one draw, which keeps proportions, or each by its own."""
     flip: bool = True
     """Mirror left and right half of the time; wrong for writing, where a mirrored sign is another sign."""
     channel_shift: NotNegative = 0.1
@@ -104,16 +106,17 @@ def _base_grid(height: int, width: int, device: torch.device) -> Tensor:
 def _random_affine(count: int, aspect: float, config: PerturbationConfig, generator: torch.Generator) -> Tensor:
     """One matrix per image that takes output coordinates to input coordinates, (B, 2, 3)."""
     angle = _uniform((count,), -math.radians(config.rotation), math.radians(config.rotation), generator)
-    scale = 1 / _uniform((count,), *config.zoom, generator)
+    axes = 2 if config.zoom_axes == "apart" else 1
+    x_scale, y_scale = (1 / _uniform((count, axes), *config.zoom, generator)).expand(-1, 2).unbind(1)
     # The frame is 2 wide whatever the number of pixels, so a share of the side counts twice.
     move = _uniform((count, 2), -2 * config.shift, 2 * config.shift, generator)
     mirror = torch.ones(count, device=generator.device)
     if config.flip:
         mirror = torch.randint(0, 2, (count,), generator=generator, device=generator.device) * 2.0 - 1
-    cos, sin = angle.cos() * scale, angle.sin() * scale
+    cos, sin = angle.cos(), angle.sin()
     # Coordinates are relative to each side; `aspect` keeps a turn a turn when the image is not square.
-    x_row = torch.stack([cos * mirror, -sin * aspect, move[:, 0]], dim=1)
-    y_row = torch.stack([sin / aspect * mirror, cos, move[:, 1]], dim=1)
+    x_row = torch.stack([cos * x_scale * mirror, -sin * x_scale * aspect, move[:, 0]], dim=1)
+    y_row = torch.stack([sin * y_scale / aspect * mirror, cos * y_scale, move[:, 1]], dim=1)
     return torch.stack([x_row, y_row], dim=1)
 
 

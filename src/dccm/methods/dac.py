@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from dccm.arrays import ImageShape
-from dccm.config import Bounds, Count, Positive, Section, Several
-from dccm.correlations.pseudo_graph import similarity
+from dccm.config import Bounds, Count, Momentum, Positive, Section, Several
+from dccm.correlations.pseudo_graph import SaturatedPairs, pair_cross_entropy, similarity
 from dccm.data.loader import Batch, equal_parts
 from dccm.data.perturb import PerturbationConfig, perturb
 from dccm.methods.base import GradientMethod, predictions_of
@@ -26,8 +25,6 @@ from dccm.training.update import Update
 
 LAST = 0.45
 """λ at which u(λ) = 0.95 - λ and l(λ) = 0.455 + 0.1 λ meet, at 0.5."""
-_CLOSEST = 1e-6
-"""How near to 0 and 1 a similarity may come inside a logarithm."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +34,8 @@ class DACConfig(Section):
     meeting: Annotated[float, Bounds(0, 1, without="low")] = 0.55
     """Share of the run over which λ grows until the thresholds meet; from then on all pairs count.
     The paper's λ grows as evenly, by a gradient step each epoch, whose length it does not say."""
+    saturated_pairs: SaturatedPairs = "rest"
+    """Pairs whose similarity is within a millionth of 0 or 1 give no gradient any more, or learn on."""
     starts: Count = 1
     """Networks that begin with different weights; from 60 % of the run on the worst are dropped, one is left."""
     mini_batch: Several = 32
@@ -45,6 +44,8 @@ class DACConfig(Section):
     """Times that the pairs of a large batch are learnt from before new ones are chosen."""
     learning_rate: Positive = 1e-3
     """Step size of RMSprop."""
+    rmsprop_alpha: Momentum = 0.99
+    """Share of the old mean square in RMSprop's new one; 0.9 in the framework of the authors, 0.99 in PyTorch."""
     encoder: NetworkConfig = NetworkConfig(logit_norm="batch")
     perturbation: PerturbationConfig = PerturbationConfig()
 
@@ -81,14 +82,13 @@ def choose_pairs(similarity: Tensor, upper: float, lower: float) -> Pairs:
     return Pairs(alike.to(known.dtype), chosen.to(known.dtype))
 
 
-def pair_loss(prediction: Tensor, pairs: Pairs) -> Tensor:
+def pair_loss(prediction: Tensor, pairs: Pairs, saturated: SaturatedPairs = "rest") -> Tensor:
     """Binary cross-entropy of the similarity on chosen pairs; mean over all, so that it grows with their share.
 
     The paper's constraint layer, exp(x) scaled to unit length, is the direction of the softmax: its dot product is the
     cosine of the predictions.
     """
-    close = similarity(prediction).clamp(_CLOSEST, 1 - _CLOSEST)
-    return F.binary_cross_entropy(close, pairs.alike, weight=pairs.chosen)
+    return (pairs.chosen * pair_cross_entropy(similarity(prediction), pairs.alike, saturated)).mean()
 
 
 class DACMethod(GradientMethod[DACConfig]):
@@ -103,7 +103,8 @@ class DACMethod(GradientMethod[DACConfig]):
     def __init__(self, shape: ImageShape, n_clusters: int, config: DACConfig) -> None:
         super().__init__(shape, n_clusters, config)
         self.encoder = build_encoder(config.encoder, shape, n_clusters)
-        self.optimizers = {"all": torch.optim.RMSprop(self.parameters(), lr=config.learning_rate)}
+        rmsprop = torch.optim.RMSprop(self.parameters(), lr=config.learning_rate, alpha=config.rmsprop_alpha)
+        self.optimizers = {"all": rmsprop}
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Choose pairs of the large batch by its clean images, then learn from perturbed mini-batches of it.
@@ -119,7 +120,8 @@ class DACMethod(GradientMethod[DACConfig]):
             perturbed = perturb(batch.images, self.config.perturbation, batch.generator)
             order = torch.randperm(len(batch.images), generator=batch.generator, device=batch.images.device)
             for index in order.tensor_split(minis):
-                loss = pair_loss(self.encoder(perturbed[index]).prediction, pairs.among(index))
+                prediction = self.encoder(perturbed[index]).prediction
+                loss = pair_loss(prediction, pairs.among(index), self.config.saturated_pairs)
                 yield Update(loss, self.optimizers["all"], len(index), watched=watched)
 
     def predict(self, images: Tensor) -> Tensor:

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from dccm.arrays import ImageShape
-from dccm.config import Count, NotNegative, Positive, Section, Several, Share
+from dccm.config import Count, Momentum, NotNegative, Positive, Section, Several, Share
 from dccm.correlations.local_robustness import invariance_loss, local_robustness_loss
 from dccm.correlations.mutual_information import triplet_information_loss
 from dccm.correlations.objective import LossTerms, objective
-from dccm.correlations.pseudo_graph import GraphLoss
+from dccm.correlations.pseudo_graph import GraphLoss, SaturatedPairs
 from dccm.correlations.pseudo_label import LabelLoss
 from dccm.correlations.targets import Targets, mine
 from dccm.correlations.triplets import PairStrategy, draw_pairs, joined, own_pairs
@@ -41,6 +41,9 @@ class DCCMConfig(Section):
     """Probability from which a pseudo-label is trained on (thres_2)."""
     label_weight: NotNegative = 5.0
     """NotNegative of the pseudo-label loss (alpha)."""
+    label_reduction: Literal["mean", "sum"] = "mean"
+    """How that loss stands to the graph loss: both as means, or as the sums of Eqs. (3) and (9), which have B² and B
+    terms in a mini-batch of B: then it weighs B times less."""
     information_weight: NotNegative = 0.1
     """NotNegative of the triplet mutual information (beta)."""
     clean_weight: NotNegative = 1.0
@@ -51,6 +54,8 @@ class DCCMConfig(Section):
     """Perturbed images learn the clean ones' targets (Eq. (12)), or only their prediction (Eq. (11))."""
     graph_loss: GraphLoss = "cross_entropy"
     """Loss on pairs: binary cross-entropy of the similarity, or the contrastive form of the footnote."""
+    saturated_pairs: SaturatedPairs = "rest"
+    """Pairs whose similarity is within a millionth of 0 or 1 give no gradient any more, or learn on."""
     label_loss: LabelLoss = "cross_entropy"
     """Loss on pseudo-labels: cross-entropy, or one binary cross-entropy for each class."""
     pairs: PairStrategy = "nearest+random"
@@ -69,8 +74,12 @@ class DCCMConfig(Section):
     """Images in one gradient step."""
     uses: Count = 1
     """Times that the targets of a large batch are learnt from before new ones are mined."""
+    joint_views: bool = True
+    """Clean and perturbed images go through the network as one batch and share the statistics of batch norm."""
     optimizer: Literal["rmsprop", "adam"] = "rmsprop"
     """Kind of gradient step."""
+    rmsprop_alpha: Momentum = 0.99
+    """Share of the old mean square in RMSprop's new one; PyTorch's value, as the paper gives none."""
     learning_rate: Positive = 1e-4
     """Step size."""
 
@@ -99,8 +108,12 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
         self.encoder = build_encoder(config.encoder, shape, n_clusters)
         feature_size = self.encoder.feature_size if config.deep_feature == "hidden" else n_clusters
         self.critic = Critic(self.encoder.map_channels, feature_size)
-        kind = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}[config.optimizer]
-        self.optimizers = {"all": kind(self.parameters(), lr=config.learning_rate)}
+        self.optimizers = {"all": self._new_optimizer()}
+
+    def _new_optimizer(self) -> torch.optim.Optimizer:
+        if self.config.optimizer == "adam":
+            return torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)
+        return torch.optim.RMSprop(self.parameters(), lr=self.config.learning_rate, alpha=self.config.rmsprop_alpha)
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Mine the large batch, then learn from mini-batches of it (Algorithm 1)."""
@@ -110,7 +123,8 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
         watched = _watched(prediction, targets)
         for index, views in self._mini_batches(batch):
             terms = self._terms(views, targets.rows(index), batch.generator)
-            loss = objective(terms, label_weight=config.label_weight, information_weight=config.information_weight)
+            label_weight = config.label_weight / (len(index) if config.label_reduction == "sum" else 1)
+            loss = objective(terms, label_weight=label_weight, information_weight=config.information_weight)
             yield Update(loss, self.optimizers["all"], len(index), terms._asdict(), watched)
 
     def _mini_batches(self, batch: Batch) -> Iterator[tuple[Tensor, "Views"]]:
@@ -140,8 +154,10 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
             "perturbed": self.config.perturbed_weight > 0,
         }
         wanted = [name for name, needs in needed.items() if needs]
-        encoded = self.encoder(torch.cat([getattr(views, name) for name in wanted]))
-        by_view = zip(*(layer.chunk(len(wanted)) for layer in encoded))
+        images = [getattr(views, name) for name in wanted]
+        if not self.config.joint_views:
+            return {name: self.encoder(view) for name, view in zip(wanted, images)}
+        by_view = zip(*(layer.chunk(len(wanted)) for layer in self.encoder(torch.cat(images))))
         return {name: EncoderOutput(*layers) for name, layers in zip(wanted, by_view)}
 
     def _supervised(self, view: str, outputs: dict[str, EncoderOutput], targets: Targets) -> tuple[Tensor, Tensor]:
@@ -155,6 +171,7 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
             targets,
             graph_loss=self.config.graph_loss,
             label_loss=self.config.label_loss,
+            saturated=self.config.saturated_pairs,
         )
 
     def _information(self, output: EncoderOutput, targets: Targets, generator: torch.Generator) -> Tensor:

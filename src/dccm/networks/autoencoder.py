@@ -7,9 +7,9 @@ from typing import Literal
 from torch import Tensor, nn
 
 from dccm.arrays import ImageShape
-from dccm.networks.base import EncoderOutput, NetworkConfig
+from dccm.networks import build_encoder
+from dccm.networks.base import Encoder, EncoderOutput, NetworkConfig
 from dccm.networks.decoder import Decoder
-from dccm.networks.paper import PaperEncoder
 
 Network = Literal["conv", "dense"]
 WIDTHS = (500, 500, 2000, 10)
@@ -18,7 +18,7 @@ WIDTHS = (500, 500, 2000, 10)
 
 def autoencoder(
     network: Network, config: NetworkConfig, shape: ImageShape, n_clusters: int
-) -> tuple[nn.Module, nn.Module, int]:
+) -> tuple[Encoder | nn.Module, nn.Module, int]:
     """Encoder, decoder and the length of the feature between them.
 
     Args:
@@ -28,14 +28,14 @@ def autoencoder(
         n_clusters: K, for the encoder's last layer.
     """
     if network == "conv":
-        encoder = PaperEncoder(config, shape, n_clusters)
+        encoder = build_encoder(config, shape, n_clusters)
         return encoder, Decoder(shape, encoder.feature_size), encoder.feature_size
     pixels = shape.channels * shape.height * shape.width
     down = nn.Sequential(nn.Flatten(), dense(pixels, *WIDTHS))
     return down, nn.Sequential(dense(*WIDTHS[::-1], pixels), nn.Unflatten(1, shape)), WIDTHS[-1]
 
 
-def feature_of(encoder: nn.Module, images: Tensor) -> Tensor:
+def feature_of(encoder: Encoder | nn.Module, images: Tensor) -> Tensor:
     """The feature between encoder and decoder, of either network, (B, D)."""
     encoded: EncoderOutput | Tensor = encoder(images)
     return encoded if isinstance(encoded, Tensor) else encoded.feature

@@ -11,13 +11,19 @@ class Critic(nn.Module):
     """Three 1x1 convolutions on [map, feature at every position], with ReLU between them.
 
     A 1x1 convolution on a concatenation is the sum of one on the map and one on the feature. Each of the two is
-    computed once an image and shared by all the pairs that the image is in; pairs are given by index.
+    computed once per image and shared by all the pairs that the image is in; pairs are given by index. Both start as
+    parts of the one convolution that they are.
     """
 
     def __init__(self, map_channels: int, feature_size: int) -> None:
         super().__init__()
+        whole = nn.Linear(map_channels + feature_size, HIDDEN)
         self.of_map = nn.Linear(map_channels, HIDDEN)
         self.of_feature = nn.Linear(feature_size, HIDDEN, bias=False)
+        with torch.no_grad():
+            self.of_map.weight.copy_(whole.weight[:, :map_channels])
+            self.of_map.bias.copy_(whole.bias)
+            self.of_feature.weight.copy_(whole.weight[:, map_channels:])
         self.middle = nn.Linear(HIDDEN, HIDDEN)
         self.score = nn.Linear(HIDDEN, 1)
 

@@ -1,5 +1,6 @@
 """The three encoders of the paper's supplement, for any image from 8 pixels up and any number of channels."""
 
+import math
 from collections import OrderedDict
 from dataclasses import dataclass
 
@@ -150,9 +151,16 @@ class PaperEncoder(nn.Module):
 
 
 def _architecture(config: NetworkConfig, entering: ImageShape) -> Architecture:
-    nearest = nearest_architecture(entering)
-    by_side = {architecture.side: architecture for architecture in ARCHITECTURES}
-    return nearest if config.architecture == "nearest" else by_side[config.architecture]
+    if config.architecture == "nearest":
+        return nearest_architecture(entering)
+    [chosen] = [architecture for architecture in ARCHITECTURES if architecture.side == config.architecture]
+    fewest = math.prod(size for kind, size, _ in (*chosen.shallow, *chosen.deep) if kind == "pool")
+    require(
+        min(entering.height, entering.width) >= fewest,
+        f"architecture = {chosen.side} needs images of at least {fewest} pixels on each side, "
+        f"got {entering.height} x {entering.width}. Take 'nearest', or enlarge them.",
+    )
+    return chosen
 
 
 def logit_norm_layer(kind: LogitNorm, n_clusters: int) -> nn.Module:
