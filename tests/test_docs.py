@@ -72,9 +72,8 @@ def test_files_and_headings_that_documents_link_to_exist(path: Path) -> None:
 
 def test_anchors_are_those_of_github(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(
-        "# Against `paper`, at equal time\n```sh\n# a comment\n```\n## Scores\n## Scores\n", encoding="utf-8"
-    )
+    text = "# Against `paper`, at equal time\n```sh\n# a comment\n```\n## Scores\n## Scores\n"
+    page.write_text(text, encoding="utf-8")
     assert anchors(page) == {"against-paper-at-equal-time", "scores", "scores-1"}
 
 

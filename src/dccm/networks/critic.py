@@ -11,7 +11,7 @@ class Critic(nn.Module):
     """Three 1x1 convolutions on [map, feature at every position], with ReLU between them.
 
     A 1x1 convolution on a concatenation is the sum of one on the map and one on the feature. Each of the two is
-    computed once an image and shared by all the pairs that the image is in; pairs are given by index.
+    computed once per image and shared by all the pairs that the image is in; pairs are given by index.
     """
 
     def __init__(self, map_channels: int, feature_size: int) -> None:
