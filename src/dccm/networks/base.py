@@ -31,7 +31,7 @@ class NetworkConfig(Section):
     shallow_map: ShallowMap = "pooled"
     """Where the 32-pixel network's shallow map S is taken: behind the pooling after it, or before."""
     logit_norm: LogitNorm = "none"
-    """Norm on the outputs of the last linear layer: no norm, batch norm, or batch norm with one scale for all of them."""
+    """Norm on the outputs of the last linear layer: no norm, batch norm, or batch norm with one scale for all."""
     initialisation: Initialisation = "torch"
     """Start of the weights: PyTorch's, or linear layers like the identity and Kaiming-normal convolutions."""
 
