@@ -1,4 +1,4 @@
-"""Draw the curves of `benchmarks.cifar10_presets`, and print them as the tables of docs/deviations.md.
+"""Draw the curves of `benchmarks.cifar10_presets`, and print them as the tables of docs/lab/presets_on_cifar10.md.
 
 python -m benchmarks.plot_cifar10_presets
 """

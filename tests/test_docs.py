@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 ROWS = [
     [cell.strip().strip("`") for cell in line.strip("|\n").split("|")]
     for line in (ROOT / "docs" / "paper_map.md").read_text(encoding="utf-8").splitlines()
@@ -58,8 +59,29 @@ def test_commands_and_flags_of_the_readme_exist() -> None:
         assert {word for word in words if word.startswith("-")} <= known, line
 
 
-@pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/deviations.md"])
-def test_files_that_documents_link_to_exist(path: str) -> None:
-    text = (ROOT / path).read_text(encoding="utf-8")
-    for link in re.findall(r"\]\(([^)#:]+)\)", text):
-        assert (ROOT / path).parent.joinpath(link).exists(), link
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_and_headings_that_documents_link_to_exist(path: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8")):
+        file, _, anchor = link.partition("#")
+        if ":" in file:
+            continue
+        target = path.parent / file if file else path
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_anchors_are_those_of_github(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    text = "# Against `paper`, at equal time\n```sh\n# a comment\n```\n## Scores\n## Scores\n"
+    page.write_text(text, encoding="utf-8")
+    assert anchors(page) == {"against-paper-at-equal-time", "scores", "scores-1"}
+
+
+def anchors(path: Path) -> set[str]:
+    """The names that GitHub gives the headings of a page: small letters, hyphens for spaces, no punctuation."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    names: list[str] = []
+    for heading in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE):
+        name = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        names.append(f"{name}-{count}" if (count := names.count(name)) else name)
+    return set(names)

@@ -71,7 +71,7 @@ def test_features_have_length_one_and_no_image_without_a_code_breaks_them() -> N
     torch.testing.assert_close(
         feature * method.encoder(images).feature.norm(dim=1, keepdim=True), method.encoder(images).feature
     )
-    norm = method.encoder.get_submodule("hidden.norm")
+    norm = method.get_submodule("encoder.hidden.norm")
     assert isinstance(norm, nn.BatchNorm1d)
     norm.weight.data.zero_()
     assert not method.embed(images).any()

@@ -331,4 +331,7 @@ def test_the_papers_encoder_keeps_the_contract() -> None:
     ],
 )
 def test_an_encoder_says_what_it_is(side: int, settings: dict[str, Any], words: str) -> None:
-    assert PaperEncoder(NetworkConfig(**settings), ImageShape(3, side, side), 4).description == words
+    assert (
+        re.fullmatch(words, PaperEncoder(NetworkConfig(**settings), ImageShape(3, side, side), 4).description)
+        is not None
+    )

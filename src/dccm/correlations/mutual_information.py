@@ -22,7 +22,7 @@ def jsd_mutual_information(
         joint: Critic's scores of pairs from the joint distribution, (M, P).
         marginal: Scores of pairs from the product of the marginals, (M', P).
         joint_weight: Weight of each joint pair, (M,); equal if left out.
-        marginal_weight: Weight of each marginal pair, (M',); a side without any weight counts as 0.
+        marginal_weight: Weight of each marginal pair, (M',); equal if left out. A side without any weight counts as 0.
     """
     return _weighted_mean(-F.softplus(-joint), joint_weight) - _weighted_mean(F.softplus(marginal), marginal_weight)
 

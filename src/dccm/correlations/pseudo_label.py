@@ -1,4 +1,4 @@
-"""Which cluster an image surely is in: pseudo-label, confidence and their loss."""
+"""Which cluster an image is surely in: pseudo-label, confidence and their loss."""
 
 from typing import Literal
 
@@ -49,7 +49,7 @@ def pseudo_label_loss(
         prediction: Prediction features, (B, K); the gradient flows into them.
         label: Pseudo-labels y, (B,).
         confident: Weights V, (B,).
-        kind: Cross-entropy, or one binary cross-entropy for each class.
+        kind: Cross-entropy, or one binary cross-entropy per class.
     """
     if kind == "binary_cross_entropy":
         target = F.one_hot(label, prediction.shape[1]).to(prediction.dtype)

@@ -1,6 +1,6 @@
 """Positive and negative partners taken from the pseudo-graph: the four strategies of Table 6.
 
-All of it is matrix work on a whole mini-batch. Among equals the generator decides, never the order of the images.
+All of it is matrix work on a whole mini-batch. Ties are decided by the generator, never by the order of the images.
 """
 
 from typing import Literal, NamedTuple
@@ -46,7 +46,7 @@ def draw_pairs(
 
 
 def positive_partner(similarity: Tensor, graph: Tensor, nearest: bool, generator: torch.Generator) -> Pairs:
-    """For each sample a linked other one, the nearest or any; itself if it is linked to no other."""
+    """For each sample another one that it is linked to, the nearest or any; itself if it is linked to no other."""
     linked = (graph > 0) & ~_diagonal(graph)
     draw = _uniform_like(similarity, generator)
     if nearest:
@@ -59,7 +59,7 @@ def positive_partner(similarity: Tensor, graph: Tensor, nearest: bool, generator
 def negative_partners(
     similarity: Tensor, graph: Tensor, count: int, farthest: bool, generator: torch.Generator
 ) -> Pairs:
-    """For each sample `count` different unlinked ones, the farthest or any; weight 0 where there are too few."""
+    """For each sample `count` different unlinked ones, the farthest or any; weight 0 if there are too few."""
     size = len(graph)
     # Rounding can leave a sample unlinked to itself when the threshold is 1.
     unlinked = (graph == 0) & ~_diagonal(graph)

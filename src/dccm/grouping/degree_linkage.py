@@ -14,7 +14,7 @@ from dccm.errors import require
 Labels = npt.NDArray[np.int64]
 
 _SHARE = 20
-"""One cluster of so many merges before affinities are computed anew: below twice as many, one merge at a time."""
+"""One in this many clusters merges before affinities are computed anew; below twice as many, one at a time."""
 
 
 class Neighbours(NamedTuple):
@@ -36,7 +36,7 @@ def neighbour_graph(neighbours: Neighbours, width: float = 1.0) -> csr_array:
 
 
 def first_clusters(neighbours: Neighbours, fewest: int) -> Labels:
-    """Join each sample with its nearest one; or leave all alone, if fewer than `fewest` clusters came of it."""
+    """Join each sample with its nearest one; leave all of them single if that gives fewer than `fewest` clusters."""
     nearest = neighbours.number[:, 0].cpu().numpy()
     count = len(nearest)
     links = coo_array((np.ones(count), (np.arange(count), nearest)), shape=(count, count))
@@ -67,7 +67,7 @@ def affinity(graph: csr_array, labels: Labels) -> csr_array:
 
 
 def closest_clusters(affinities: csr_array, count: int) -> tuple[Labels, npt.NDArray[np.float64]]:
-    """For each cluster the one of largest affinity, -1 if none, (n,), and its largest affinities, (n, count)."""
+    """For each cluster the one of largest affinity, (n,), or -1; and its largest affinities, (n, count)."""
     clusters = affinities.shape[0]
     pairs = coo_array(affinities)
     order = np.lexsort((pairs.col, -pairs.data, pairs.row))
@@ -81,7 +81,7 @@ def closest_clusters(affinities: csr_array, count: int) -> tuple[Labels, npt.NDA
 
 
 def merge_scores(largest: npt.NDArray[np.float64], contrast: float) -> npt.NDArray[np.float64]:
-    """How well a cluster and its closest one would merge (JULE's forward loss, sign turned).
+    """How well a cluster and its closest one would merge (JULE's forward loss with the sign reversed).
 
     Their affinity, plus how far it stands out from those to the next closest clusters on average.
     """
@@ -92,13 +92,13 @@ def merge_scores(largest: npt.NDArray[np.float64], contrast: float) -> npt.NDArr
 def agglomerate(
     features: Tensor, graph: csr_array, labels: Labels, n_clusters: int, *, rivals: int = 5, contrast: float = 1.0
 ) -> Labels:
-    """Merge the closest clusters until so many remain.
+    """Merge the closest clusters until K remain.
 
     Args:
-        features: (N, D); asked only when no two clusters are connected.
+        features: (N, D); used only when no two clusters are connected.
         graph: `neighbour_graph` of the features.
         labels: Clusters to begin with, (N,), 0 to n - 1.
-        n_clusters: Clusters wanted; if there are no more than that, nothing is merged.
+        n_clusters: K; if there are no more clusters than that, nothing is merged.
         rivals: Closest clusters that a merge is judged by.
         contrast: Weight of how far the closest one stands out from the others.
     """

@@ -45,7 +45,7 @@ class Clusters:
         """Number of each cluster at the beginning."""
 
     def costs(self, one: int) -> Floats:
-        """Cost of joining one cluster with each other, (M,): mean squared distance of their points, or Ward's."""
+        """Cost of joining one cluster with each other one, (M,): mean squared distance of their points, or Ward's."""
         squared = self.squares - self.centres @ (2 * self.centres[one]) + self.squares[one]
         squared[one] = np.inf
         if self.linkage == "ward":

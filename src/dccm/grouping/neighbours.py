@@ -79,7 +79,7 @@ def nearest(points: Tensor, count: int, shares: Shares | None = None) -> tuple[T
     Args:
         points: (N, D).
         count: How many; at most N - 1.
-        shares: Told how far it is.
+        shares: Called with the share of the work that is done.
 
     Returns:
         Their places and distances, (N, count) each.
@@ -114,10 +114,10 @@ def _blocks(points: Tensor, others: Tensor) -> Iterator[tuple[int, Tensor]]:
 
 
 class ClusterMemory(nn.Module):
-    """Labels of the images that were clustered; a new image gets that of the nearest of them.
+    """Clusters of the images that were clustered; a new image gets that of the nearest of them.
 
-    Clustered images are known by a key of their bytes, so that each gets exactly its own label back; images with equal
-    bytes are one image here.
+    Clustered images are known by a key of their bytes, so that each gets exactly its own cluster back; images with
+    equal bytes are one image here.
 
     Args:
         shape: Shape of the images.
@@ -160,7 +160,7 @@ class ClusterMemory(nn.Module):
         return self.points
 
     def keep(self, labels: Tensor) -> None:
-        """Keep the labels of what `look` gave, (M,)."""
+        """Keep the clusters of what `look` gave, (M,)."""
         self.labels = labels.to(self.points.device, torch.int64)
 
     def forward(self, images: Tensor) -> Tensor:

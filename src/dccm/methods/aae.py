@@ -50,7 +50,7 @@ class AAEMethod(GradientMethod[AAEConfig]):
     year = 2015
     citation = "Makhzani et al., Adversarial Autoencoders, 2015"
     learns = "features; clusters by k-means"
-    cost = "2 encoder and 1 decoder steps an image and pass"
+    cost = "2 encoder and 1 decoder steps per image and pass"
     config_type = AAEConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: AAEConfig) -> None:

@@ -1,7 +1,7 @@
 """Auto-encoder (Bengio et al., Greedy Layer-Wise Training of Deep Networks, NIPS 19, 2007).
 
-An encoder turns an image into a few numbers, a decoder must find the image back from them: they have to say what
-matters in it.
+An encoder turns an image into a few numbers, from which a decoder must find the image back. So the numbers have to say
+what matters in it.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class AEConfig(Section):
     """Settings of the auto-encoder; choices of ours, as the paper's are for layers trained one after the other."""
 
     network: Network = "conv"
-    """The encoder that other methods have, or fully connected layers, of which the paper's auto-encoders are."""
+    """The encoder that other methods have, or fully connected layers, as the paper's auto-encoders have."""
     loss: Literal["cross_entropy", "squared_error"] = "cross_entropy"
     """How far a pixel is from the image's: cross-entropy of values in [0, 1], or the square of the difference."""
     mini_batch: Several = 100
@@ -43,7 +43,7 @@ class AEMethod(GradientMethod[AEConfig]):
     year = 2007
     citation = "Bengio et al., Greedy Layer-Wise Training of Deep Networks, NIPS 19, 2007"
     learns = "features; clusters by k-means"
-    cost = "1 encoder and 1 decoder step an image and pass"
+    cost = "1 encoder and 1 decoder step per image and pass"
     config_type = AEConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: AEConfig) -> None:
@@ -75,7 +75,7 @@ class AEMethod(GradientMethod[AEConfig]):
         """The code: of dense layers as it is; of the convolutional encoder, which has no negative values, at length 1.
 
         The length tells how much is in an image, the direction what it is. Chosen with labels, among ten readouts of
-        one short training (3,000 digits of MNIST, one seed): k-means had ACC 0.69 so, and 0.61 on the code as it is.
+        one short training (3,000 digits of MNIST, one seed): k-means had ACC 0.69, and 0.61 on the code as it is.
         """
         code = feature_of(self.encoder, images)
         return code if self.config.network == "dense" else F.normalize(code)

@@ -37,7 +37,7 @@ class AgglomerativeConfig(Section):
 
 
 class AgglomerativeMethod(DirectMethod[AgglomerativeConfig]):
-    """Begin with single images, join what is nearest to each other, stop at K clusters."""
+    """Begin with single images, join those nearest to each other, stop at K clusters."""
 
     year = 1978
     citation = "Gowda and Krishna, Agglomerative Clustering Using the Concept of Mutual Nearest Neighbourhood, 1978"

@@ -55,7 +55,7 @@ class Clusterer(nn.Module, ABC, Generic[Config]):
 
     @property
     def fewest_images(self) -> int:
-        """Images that the method needs at least."""
+        """The fewest images that the method can work with."""
         return 2
 
     @abstractmethod
@@ -81,7 +81,7 @@ class DirectMethod(Clusterer[Config]):
 
         Args:
             loader: The images.
-            on_progress: Called with a `Stage` whenever something that takes seconds begins or gets on.
+            on_progress: Called with a `Stage` whenever something that takes seconds begins or gets further.
         """
 
     def embed(self, images: Tensor) -> Tensor:
@@ -132,7 +132,7 @@ class GradientMethod(Clusterer[LearningConfig]):
         """The losses to step on for one large batch, one after the other."""
 
     def embed(self, images: Tensor) -> Tensor:
-        """The deep feature D of the encoder; methods without one, or with other features, say so."""
+        """The deep feature D of the encoder; methods without an encoder, or with other features, override this."""
         encoder = encoder_of(self)
         assert encoder is not None
         return encoder(images).feature
@@ -147,7 +147,7 @@ class GradientMethod(Clusterer[LearningConfig]):
         """After training: population statistics for batch norm, then the readout.
 
         Returns:
-            The method that is of further use.
+            The method to keep.
         """
         calibrate(self, loader)
         if self.readout is not None:
@@ -170,7 +170,7 @@ def features_of(method: Clusterer[Any], loader: Loader) -> Floats:
 
 @torch.no_grad()
 def predictions_of(encoder: Encoder, images: Tensor) -> Tensor:
-    """Predictions of a large batch, in pieces of bounded size: all at once large images would take gigabytes."""
+    """Predictions of a large batch, in pieces of bounded size: large images all at once would take gigabytes."""
     pieces = equal_parts(len(images), images_at_once(*images.shape[2:], statistics=True))
     return torch.cat([encoder(piece).prediction for piece in images.tensor_split(pieces)])
 

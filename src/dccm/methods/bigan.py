@@ -43,7 +43,7 @@ class BiGANMethod(GradientMethod[BiGANConfig]):
     year = 2017
     citation = "Donahue et al., Adversarial Feature Learning, ICLR 2017"
     learns = "features; clusters by k-means"
-    cost = "1 encoder, 1 generator and 4 discriminator steps an image and pass"
+    cost = "1 encoder, 1 generator and 4 discriminator steps per image and pass"
     config_type = BiGANConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: BiGANConfig) -> None:

@@ -24,7 +24,7 @@ from dccm.training.collapse import Watched, cluster_information
 from dccm.training.update import Update
 
 LAST = 0.45
-"""λ at which u(λ) = 0.95 - λ and l(λ) = 0.455 + 0.1 λ meet, at 0.5."""
+"""λ at which u(λ) = 0.95 - λ and l(λ) = 0.455 + 0.1 λ meet: both are 0.5."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class DACConfig(Section):
 
     meeting: Annotated[float, Bounds(0, 1, without="low")] = 0.55
     """Share of the run over which λ grows until the thresholds meet; from then on all pairs count.
-    The paper's λ grows as evenly, by a gradient step each epoch, whose length it does not say."""
+    The paper's λ grows as evenly, by one gradient step per epoch, whose length it does not give."""
     saturated_pairs: SaturatedPairs = "rest"
     """Pairs whose similarity is within a millionth of 0 or 1 give no gradient any more, or learn on."""
     starts: Count = 1
@@ -97,7 +97,7 @@ class DACMethod(GradientMethod[DACConfig]):
     year = 2017
     citation = "Chang et al., Deep Adaptive Image Clustering, ICCV 2017"
     learns = "features and clusters together"
-    cost = "1 encoder step an image and pass"
+    cost = "1 encoder step per image and pass"
     config_type = DACConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: DACConfig) -> None:

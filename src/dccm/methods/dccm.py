@@ -1,7 +1,7 @@
 """Deep Comprehensive Correlation Mining for Image Clustering (Wu et al., ICCV 2019).
 
-For each large batch, mine from the clean images which pairs and which labels are sure; then let mini-batches of the
-clean and the perturbed images learn from that, with the triplet mutual information beside it.
+For each large batch, mine from the clean images which pairs and which labels are sure. Then mini-batches of the clean
+and the perturbed images learn from that, together with the triplet mutual information.
 """
 
 from collections.abc import Iterator
@@ -33,23 +33,23 @@ from dccm.training.update import Update
 
 @dataclass(frozen=True, kw_only=True)
 class DCCMConfig(Section):
-    """Settings of the method; the defaults are the paper's, and choices of ours where it is silent."""
+    """Settings of the method; the defaults are the paper's where it gives any (docs/deviations.md says which)."""
 
     graph_threshold: Share = 0.95
     """Similarity from which two samples are linked (thres_1)."""
     label_threshold: Share = 0.9
     """Probability from which a pseudo-label is trained on (thres_2)."""
     label_weight: NotNegative = 5.0
-    """NotNegative of the pseudo-label loss (alpha)."""
+    """Weight of the pseudo-label loss (alpha)."""
     label_reduction: Literal["mean", "sum"] = "mean"
     """How that loss stands to the graph loss: both as means, or as the sums of Eqs. (3) and (9), which have B² and B
     terms in a mini-batch of B: then it weighs B times less."""
     information_weight: NotNegative = 0.1
-    """NotNegative of the triplet mutual information (beta)."""
+    """Weight of the triplet mutual information (beta)."""
     clean_weight: NotNegative = 1.0
-    """NotNegative of graph and label loss on clean images; 0: learn from perturbed images only."""
+    """Weight of graph and label loss on clean images; 0: learn from perturbed images only."""
     perturbed_weight: NotNegative = 1.0
-    """NotNegative of graph and label loss on perturbed images; 0: no local robustness (M1 of Table 3)."""
+    """Weight of graph and label loss on perturbed images; 0: no local robustness (M1 of Table 3)."""
     robustness: Literal["targets", "invariance"] = "targets"
     """Perturbed images learn the clean ones' targets (Eq. (12)), or only their prediction (Eq. (11))."""
     graph_loss: GraphLoss = "cross_entropy"
@@ -57,7 +57,7 @@ class DCCMConfig(Section):
     saturated_pairs: SaturatedPairs = "rest"
     """Pairs whose similarity is within a millionth of 0 or 1 give no gradient any more, or learn on."""
     label_loss: LabelLoss = "cross_entropy"
-    """Loss on pseudo-labels: cross-entropy, or one binary cross-entropy for each class."""
+    """Loss on pseudo-labels: cross-entropy, or one binary cross-entropy per class."""
     pairs: PairStrategy = "nearest+random"
     """Partners for the mutual information (Table 6)."""
     negatives: Count = 1
@@ -65,7 +65,7 @@ class DCCMConfig(Section):
     own_pairs: bool = True
     """Each sample's own map and feature are a positive pair too."""
     critic_positions: Count | Literal["all"] = "all"
-    """Positions of the shallow map on which the critic is asked: all, or so many random ones."""
+    """Positions of the shallow map at which the critic is asked: all of them, or this many random ones."""
     deep_feature: Literal["hidden", "logits"] = "hidden"
     """Which layer is D for the critic: the first linear layer, or the last one's outputs."""
     starts: Count = 1
@@ -128,7 +128,7 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
             yield Update(loss, self.optimizers["all"], len(index), terms._asdict(), watched)
 
     def _mini_batches(self, batch: Batch) -> Iterator[tuple[Tensor, "Views"]]:
-        """Places in the large batch, and the images there, clean and perturbed; all of them once for each use."""
+        """Places in the large batch, and the images there, clean and perturbed; all of them once per use."""
         count = len(batch.images)
         for _ in range(self.config.uses):
             drawn = draw(batch.images.shape, self.config.perturbation, batch.generator)

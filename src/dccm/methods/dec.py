@@ -33,7 +33,7 @@ class DECConfig(Section):
     network: Network = "dense"
     """The paper's fully connected d-500-500-2000-10, or the encoder that other methods have."""
     pretraining: Share = 2 / 3
-    """Share of the run in which the auto-encoder learns; after it, clusters are."""
+    """Share of the run in which the auto-encoder learns; after it, clusters are learnt."""
     corruption: Momentum = 0.0
     """Share of pixels set to zero while the auto-encoder learns; the paper's layers learn one by one with 0.2 of their
     inputs dropped, and then all together without."""
@@ -86,7 +86,7 @@ class DECMethod(GradientMethod[DECConfig]):
     year = 2016
     citation = "Xie et al., Unsupervised Deep Embedding for Clustering Analysis, ICML 2016"
     learns = "features first, then features and clusters together"
-    cost = "1 auto-encoder step an image and pass, later 1 encoder step; dense layers"
+    cost = "1 auto-encoder step per image and pass, later 1 encoder step; dense layers"
     config_type = DECConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: DECConfig) -> None:
@@ -117,7 +117,7 @@ class DECMethod(GradientMethod[DECConfig]):
             self.targets.fill(target_distribution(soft_assignment(found, self.centres)))
 
     def updates(self, batch: Batch) -> Iterator[Update]:
-        """Mini-batches of the stage that the run is in; only a shape is asked for it."""
+        """Mini-batches of the stage that the run is in: with targets, or before there are any."""
         order = torch.randperm(len(batch.images), generator=batch.generator, device=batch.images.device)
         known = self.targets.rows
         targets = known[batch.index.to(known.device)] if len(known) else None
@@ -140,7 +140,7 @@ class DECMethod(GradientMethod[DECConfig]):
         return soft_assignment(self.embed(images), self.centres)
 
     def finish(self, loader: Loader) -> GradientMethod[Any]:
-        """A run that ended before its clustering began gets centres at least; targets are of no more use."""
+        """A run that ended before its clustering began gets its centres now; targets are no longer needed."""
         super().finish(loader)
         if not len(self.targets.rows):
             self._place_centres(features_of(self, loader), loader.seed)

@@ -77,7 +77,7 @@ class DeCNNMethod(GradientMethod[DeCNNConfig]):
     year = 2010
     citation = "Zeiler et al., Deconvolutional Networks, CVPR 2010"
     learns = "features; clusters by k-means"
-    cost = "some 20 convolutions of 7 x 7 a layer, image and pass"
+    cost = "some 20 convolutions of 7 x 7 per layer, image and pass"
     config_type = DeCNNConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: DeCNNConfig) -> None:

@@ -62,7 +62,7 @@ class DeepClusterMethod(GradientMethod[DeepClusterConfig]):
     year = 2018
     citation = "Caron et al., Deep Clustering for Unsupervised Learning of Visual Features, ECCV 2018"
     learns = "features, by classifying images into clusters of the features"
-    cost = "1 encoder step an image and pass, 2 looks at all images and a k-means an epoch"
+    cost = "1 encoder step per image and pass; 2 looks at all images and 1 k-means per epoch"
     config_type = DeepClusterConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: DeepClusterConfig) -> None:
@@ -103,7 +103,7 @@ class DeepClusterMethod(GradientMethod[DeepClusterConfig]):
             yield Update(loss, self.optimizers["all"], len(part))
 
     def finish(self, loader: Loader) -> GradientMethod[Any]:
-        """Fit the readout; pseudo-labels are of no more use."""
+        """Fit the readout; pseudo-labels are no longer needed."""
         super().finish(loader)
         self.pseudo_labels.forget()
         return self

@@ -2,7 +2,7 @@
 
 A feature should tell something about every place of its image. A critic scores pairs of a feature and a place of a
 feature map: high if both come from one image, low if not. Encoder and critic raise the Jensen-Shannon estimate of the
-mutual information together, on average over all places: the paper's local objective.
+mutual information together, averaged over all places: the paper's local objective.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ class DIMConfig(Section):
     negatives: Count = 1
     """Other images whose maps each feature is scored with; ours, as DCCM does."""
     critic_positions: Count | Literal["all"] = "all"
-    """Places of the feature map on which the critic is asked: all, or so many random ones."""
+    """Places of the feature map at which the critic is asked: all of them, or this many random ones."""
     mini_batch: Several = 64
     """Images in one gradient step; the paper's."""
     learning_rate: Positive = 1e-4
@@ -48,7 +48,7 @@ class DIMMethod(GradientMethod[DIMConfig]):
         "Hjelm et al., Learning Deep Representations by Mutual Information Estimation and Maximization, ICLR 2019"
     )
     learns = "features, by their mutual information with places of the image"
-    cost = "1 encoder step and 2 critic scores an image and pass"
+    cost = "1 encoder step and 2 critic scores per image and pass"
     config_type = DIMConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: DIMConfig) -> None:
@@ -75,7 +75,7 @@ class DIMMethod(GradientMethod[DIMConfig]):
 
 
 def other_pairs(size: int, count: int, device: torch.device) -> Pairs:
-    """Each image's feature with the maps of the `count` images behind it, in a circle; fewer if there are not so many.
+    """Each image's feature with the maps of the `count` images after it, in a circle; fewer if there are fewer.
 
     Mini-batches come in random order, so these are random other images, and every map is used equally often.
     """

@@ -101,7 +101,7 @@ class JULEMethod(GradientMethod[JULEConfig]):
     year = 2016
     citation = "Yang et al., Joint Unsupervised Learning of Deep Representations and Image Clusters, CVPR 2016"
     learns = "features and clusters in turn"
-    cost = "1 encoder step an image and pass, and merges with N² distances"
+    cost = "1 encoder step per image and pass; merges with N² distances"
     config_type = JULEConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: JULEConfig) -> None:
@@ -155,11 +155,11 @@ class JULEMethod(GradientMethod[JULEConfig]):
         spread = (features - means[labels]).square().sum(dim=1).mean().clamp_min(1e-12)
         assert self.readout is not None
         self.readout.centres, self.readout.scale = means.to(loader.device), spread.to(loader.device)
-        self.labels.forget()  # Of no more use.
+        self.labels.forget()  # No longer needed.
         return self
 
     def _merge(self, features: Tensor, labels: Labels | None, n_clusters: int | None = None) -> Labels:
-        """Merge clusters by the affinity of features; none: small clusters of nearest neighbours to begin with."""
+        """Merge clusters by the affinity of features; None: from small clusters of nearest neighbours on."""
         config = self.config
         neighbours = neighbours_of(features.to(self.labels.rows.device), config.neighbours)
         if labels is None:
@@ -170,7 +170,7 @@ class JULEMethod(GradientMethod[JULEConfig]):
 
 
 def neighbours_of(features: Tensor, count: int) -> Neighbours:
-    """The nearest others of each image, fewer if there are not so many others."""
+    """The nearest others of each image, fewer if there are fewer others."""
     number, distance = nearest(features, min(count, len(features) - 1))
     return Neighbours(number, distance.square())
 

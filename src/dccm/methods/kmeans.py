@@ -1,7 +1,7 @@
 """k-means on the pixels (MacQueen, 1967; Lloyd's algorithm).
 
-Starts differ in where they end, not in how exactly they get there: they run in a few principal components of the
-pixels, and the best one goes on with all pixels.
+What matters of a start is where it ends, not how exactly it gets there. So starts run in a few principal components of
+the pixels, and the best one goes on with all pixels.
 """
 
 import math

@@ -48,7 +48,7 @@ class NATMethod(GradientMethod[NATConfig]):
     year = 2017
     citation = "Bojanowski and Joulin, Unsupervised Learning by Predicting Noise, ICML 2017"
     learns = "features, by matching images to fixed random targets"
-    cost = "1 encoder step an image and pass, and an assignment a mini-batch"
+    cost = "1 encoder step per image and pass; 1 assignment per mini-batch"
     config_type = NATConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: NATConfig) -> None:
@@ -77,7 +77,7 @@ class NATMethod(GradientMethod[NATConfig]):
             yield Update(matching_loss(features, targets), self.optimizers["all"], len(part))
 
     def finish(self, loader: Loader) -> GradientMethod[Any]:
-        """Fit the readout; targets are of no more use."""
+        """Fit the readout; targets are no longer needed."""
         super().finish(loader)
         self.targets.forget()
         self.assignment.forget()
@@ -85,7 +85,7 @@ class NATMethod(GradientMethod[NATConfig]):
 
     @torch.no_grad()
     def _swap(self, features: Tensor, index: Tensor) -> Tensor:
-        """Hand the targets of these images out anew among them; the targets in the images' new order."""
+        """Share out the targets of these images among them anew; returns the target that each image has now."""
         held = self.assignment.rows[index]
         chosen = held[best_assignment(features, self.targets.rows[held])]
         self.assignment.rows[index] = chosen

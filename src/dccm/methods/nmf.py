@@ -1,6 +1,6 @@
 """Graph-regularised non-negative matrix factorisation (Cai et al., IJCAI 2009; TPAMI 33(8), 2011).
 
-Images are sums of K non-negative parts. Images that are neighbours shall use the parts alike, so the factorisation
+Images are sums of K non-negative parts. Neighbouring images should use the parts alike, so that the factorisation
 follows the shape of the data. k-means of the amounts gives the clusters.
 """
 

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 class PerImage(nn.Module):
-    """A row for each image, in a buffer, so that checkpoints hold it.
+    """One row per image, in a buffer, so that checkpoints hold it.
 
     How many images there are is known only when training begins: until then there are no rows, and a checkpoint may
     bring any number of them.

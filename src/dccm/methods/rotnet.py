@@ -1,7 +1,7 @@
 """Unsupervised Representation Learning by Predicting Image Rotations (Gidaris et al., ICLR 2018).
 
-Turn every image by 0, 90, 180 and 270 degrees and guess the turn: whoever can tell it knows what is in the image and
-how such things stand. All four copies of an image are in the same gradient step.
+Turn every image by 0, 90, 180 and 270 degrees and guess the turn: a network that can tell it knows what is in the image
+and which way up such things are. All four copies of an image are in the same gradient step.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ class RotNetMethod(GradientMethod[RotNetConfig]):
     year = 2018
     citation = "Gidaris et al., Unsupervised Representation Learning by Predicting Image Rotations, ICLR 2018"
     learns = "features, by telling how an image was turned"
-    cost = "4 encoder steps an image and pass"
+    cost = "4 encoder steps per image and pass"
     config_type = RotNetConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: RotNetConfig) -> None:
@@ -84,7 +84,7 @@ def turned(images: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def middle_square(images: Tensor) -> Tensor:
-    """The middle of images that are not square: else their shape would tell the turn."""
+    """The middle of images that are not square; otherwise their shape would tell the turn."""
     height, width = images.shape[2:]
     side = min(height, width)
     top, left = (height - side) // 2, (width - side) // 2

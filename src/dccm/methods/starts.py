@@ -1,7 +1,7 @@
 """Several starts of one method that learn side by side; without any label, the one that tells most of the images stays.
 
 For methods that learn features and clusters together: a good part of their single runs joins two classes early, and
-never parts them again. It shows in what the predictions tell (`collapse.cluster_information`).
+never parts them again. This shows in what the predictions tell (`collapse.cluster_information`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from dccm.training.update import Moment, Update
 _NEW_SHARE = 0.2
 """Weight of a large batch in the running mean by which starts are compared."""
 _FIRST_DROP, _LAST_DROP = 0.6, 0.8
-"""Shares of the run between which starts are dropped: before, good ones cannot be told from bad ones yet."""
+"""Shares of the run between which starts are dropped: earlier, good ones cannot be told from bad ones yet."""
 
 
 def still_running(starts: int, done: float) -> int:
@@ -69,7 +69,7 @@ class SeveralStarts(GradientMethod[Any]):
         self._choose(running)
 
     def _choose(self, running: list[int]) -> None:
-        """Let the start answer that tells most; those that were dropped cannot come back."""
+        """The start that tells most answers; those that were dropped cannot come back."""
         dropped = torch.ones_like(self.told, dtype=torch.bool)
         dropped[running] = False
         self.told.masked_fill_(dropped, -1)
@@ -99,5 +99,5 @@ class SeveralStarts(GradientMethod[Any]):
             self._start(number).compile_networks()
 
     def finish(self, loader: Loader) -> GradientMethod[Any]:
-        """Only the start that answers is of further use."""
+        """Only the start that answers is kept."""
         return self.best.finish(loader)

@@ -1,7 +1,7 @@
 """Auto-Encoding Variational Bayes (Kingma and Welling, ICLR 2014).
 
-Each image has a normal distribution of codes, from which the decoder must find it back, while all of these stay near
-one standard normal distribution: a lower bound of the images' likelihood is raised.
+Each image has a normal distribution of codes. From a draw of it the decoder must find the image back, while all of
+these distributions stay near one standard normal one: a lower bound of the images' likelihood is raised.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ class VAEMethod(GradientMethod[VAEConfig]):
     year = 2014
     citation = "Kingma and Welling, Auto-Encoding Variational Bayes, ICLR 2014"
     learns = "features; clusters by k-means"
-    cost = "1 encoder and 1 decoder step an image and pass"
+    cost = "1 encoder and 1 decoder step per image and pass"
     config_type = VAEConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: VAEConfig) -> None:

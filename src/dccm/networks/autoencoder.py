@@ -48,7 +48,7 @@ def dense(*widths: int) -> nn.Sequential:
         if number:
             layers[f"relu{number}"] = nn.ReLU()
         linear = nn.Linear(width, wanted)
-        # Glorot's start: from larger weights (Kaiming's) codes keep what chance gave them; see docs/baselines.md.
+        # Glorot's start: from larger weights (Kaiming's) codes keep what chance gave them; see docs/lab/baselines.md.
         nn.init.xavier_uniform_(linear.weight)
         nn.init.zeros_(linear.bias)
         layers[f"linear{number}"] = linear

@@ -24,20 +24,20 @@ class NetworkConfig(Section):
     width: Positive = 1.0
     """Channels of every convolution, as a multiple of the paper's."""
     input_side: InputSide = "full"
-    """Pixels of the shorter side with which larger images enter the network: a pass costs less; full: as they are."""
+    """Shorter side in pixels at which larger images enter the network, so that a pass costs less; full: as they are."""
     detail: Count = 1
-    """Pixels along each side that enter as the channels of one position, where images are so much larger than
-    input_side: details are seen at hardly any cost; 1: images are shrunk instead."""
+    """Pixels along each side of a square that enters as the channels of one position, where images are that much larger
+    than input_side: details are seen at hardly any cost; 1: images are shrunk instead."""
     shallow_map: ShallowMap = "pooled"
     """Where the 32-pixel network's shallow map S is taken: behind the pooling after it, or before."""
     logit_norm: LogitNorm = "none"
-    """Norm on the outputs of the last linear layer: none, batch norm, or batch norm with one scale for all clusters."""
+    """Norm on the outputs of the last linear layer: no norm, batch norm, or batch norm with one scale for all."""
     initialisation: Initialisation = "torch"
     """Start of the weights: PyTorch's, or linear layers like the identity and Kaiming-normal convolutions."""
 
 
 class EncoderOutput(NamedTuple):
-    """What the encoder says of a batch; each layer that something is computed from has its name."""
+    """What the encoder says of a batch; each layer that is used further has its name."""
 
     feature_map: Tensor
     """Shallow map S, (B, C, H, W)."""
@@ -60,7 +60,7 @@ class Encoder(Protocol):
 
     @property
     def description(self) -> str:
-        """Which network it is and how it sees the images, behind "with"."""
+        """Which network it is and how it sees the images; it follows the word "with"."""
 
     @property
     def map_channels(self) -> int:

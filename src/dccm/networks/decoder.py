@@ -22,7 +22,7 @@ class Decoder(nn.Module):
     """Features -> logits of the pixels; their sigmoid is an image with values in [0, 1].
 
     As in DCGAN (Radford et al., 2016): a linear layer paints a small map of 256 channels, then each transposed
-    convolution of stride 2 doubles its side, with batch norm and ReLU before it. What is too much is cut off evenly.
+    convolution of stride 2 doubles its side, with batch norm and ReLU before it. The excess is cut off evenly.
 
     Args:
         shape: Shape of the images, or of whatever maps are wanted.

@@ -29,9 +29,9 @@ class DiscriminatorOutput(NamedTuple):
 class Discriminator(nn.Module):
     """Images -> log-odds of being real, by the discriminator of DCGAN (Radford et al., 2016).
 
-    Convolutions of stride 2 with LeakyReLU and without pooling: the decoder turned round. Other than there, no batch
-    norm: a batch of painted images, normed by itself, would lose just what sets it apart from a real one, and on small
-    images, with few places in a map, hardly anything else is left to judge by.
+    Convolutions of stride 2 with LeakyReLU and without pooling: the decoder turned round. Unlike DCGAN's it has no
+    batch norm: a batch of painted images, normed by itself, would lose just what sets it apart from a real one. On
+    small images, with few places in a map, hardly anything else is left to judge by.
     """
 
     def __init__(self, shape: ImageShape) -> None:

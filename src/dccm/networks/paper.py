@@ -56,7 +56,7 @@ def nearest_architecture(shape: ImageShape) -> Architecture:
 
 
 def shrunk(shape: ImageShape, side: InputSide) -> ImageShape:
-    """The same with the shorter side brought down to this one; smaller images stay as they are."""
+    """The shape with the shorter side brought down to this one; smaller images stay as they are."""
     shorter = min(shape.height, shape.width)
     if side == "full" or side >= shorter:
         return shape
@@ -76,7 +76,7 @@ class PaperEncoder(nn.Module):
         super().__init__()
         self.entering = shrunk(shape, config.input_side)
         shorter = min(self.entering.height, self.entering.width)
-        # Squares of so many pixels enter as one position, where images are so much larger.
+        # Squares of this side enter as one position, where images are that much larger.
         self.fold = min(config.detail, min(shape.height, shape.width) // shorter)
         seen = (self.fold * self.entering.height, self.fold * self.entering.width)
         self.seen = None if seen == shape[1:] else seen
