@@ -21,7 +21,7 @@ from dccm.errors import UserError
 from tests.data.pictures import encoded, noise, png, put, rows
 from tests.data.sources.archives import tar, zipped
 
-WANTED = Preparation(16)
+WANTED = Preparation((16, 16))
 SUFFIXES = {"PNG": "png", "JPEG": "jpg", "GIF": "gif", "BMP": "bmp", "TIFF": "tif", "WEBP": "webp", "PPM": "ppm"} | (
     {"AVIF": "avif"} if features.check("avif") else {}
 )

@@ -37,9 +37,7 @@ def random_images(count: int = 4, channels: int = 3, height: int = 16, width: in
 def draw_always(monkeypatch: pytest.MonkeyPatch, share: float, shift_share: tuple[float, float] = (0.5, 0.5)) -> None:
     """Put every draw at one share of its range; both shifts (along x, along y) at shares of their own."""
 
-    def fixed(
-        shape: tuple[int, ...], low: float, high: float, generator: torch.Generator, device: torch.device
-    ) -> Tensor:
+    def fixed(shape: tuple[int, ...], low: float, high: float, generator: torch.Generator) -> Tensor:
         shares = torch.tensor(shift_share) if len(shape) == 2 and shape[1] == 2 else torch.tensor(share)
         return shares.expand(shape) * (high - low) + low
 
@@ -305,5 +303,5 @@ def test_impossible_zoom_is_refused(zoom: tuple[float, float]) -> None:
 
 @pytest.mark.parametrize("name", ["rotation", "shift", "channel_shift"])
 def test_negative_range_is_refused_by_its_name(name: str) -> None:
-    with pytest.raises(UserError, match=re.escape(f"{name} must not be negative, got -0.5.")):
+    with pytest.raises(UserError, match=re.escape(f"{name} must be at least 0, got -0.5.")):
         only(**{name: -0.5})

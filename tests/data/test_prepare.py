@@ -24,7 +24,7 @@ from dccm.errors import UserError
 from tests.data.pictures import encoded, noise, photos, png, prepared_folder, put, rows, tree
 from tests.data.sources.archives import described, tar, zipped
 
-WANTED = Preparation(24)
+WANTED = Preparation((24, 24))
 Count = Callable[[], int]
 
 
@@ -98,7 +98,7 @@ def test_the_manifest_tells_the_source_and_the_preparation(folder: Path, cache: 
     manifest = json.loads((prepared_folder(cache) / "manifest.json").read_text())
     assert manifest["kind"] == "folder"
     assert manifest["place"] == str(folder.resolve())
-    assert manifest["preparation"] == {"side": 24, "fit": "crop", "channels": None}
+    assert manifest["preparation"] == {"size": [24, 24], "fit": "crop", "channels": None}
     assert (manifest["images"], manifest["skipped"]) == (4, 1)
 
 
@@ -174,13 +174,13 @@ def test_images_are_grey_only_if_every_one_is(tmp_path: Path, cache: Path) -> No
 def test_grey_and_colour_can_be_chosen(tmp_path: Path, cache: Path) -> None:
     put(tmp_path / "photos" / "a.png", grey(0))
     put(tmp_path / "photos" / "b.png", png(1))
-    assert ready(tmp_path / "photos", cache, Preparation(24, channels=1)).images.shape == (2, 24, 24, 1)
+    assert ready(tmp_path / "photos", cache, Preparation((24, 24), channels=1)).images.shape == (2, 24, 24, 1)
     (tmp_path / "photos" / "b.png").unlink()
-    assert ready(tmp_path / "photos", cache, Preparation(24, channels=3)).images.shape == (1, 24, 24, 3)
+    assert ready(tmp_path / "photos", cache, Preparation((24, 24), channels=3)).images.shape == (1, 24, 24, 3)
 
 
 def test_each_way_of_preparing_has_its_own_folder(folder: Path, cache: Path, decoded: Count) -> None:
-    ways = [WANTED, Preparation(16), Preparation(24, "pad"), Preparation(24, channels=1)]
+    ways = [WANTED, Preparation((16, 16)), Preparation((24, 24), "pad"), Preparation((24, 24), channels=1)]
     shapes = [ready(folder, cache, way).images.shape for way in ways]
     assert shapes == [(4, 24, 24, 3), (4, 16, 16, 3), (4, 24, 24, 3), (4, 24, 24, 1)]
     assert len(list((cache / "images").iterdir())) == 4
@@ -211,7 +211,7 @@ def test_the_number_of_threads_changes_nothing(tmp_path: Path) -> None:
     photos(tmp_path / "photos", 70, side=8)
     put(tmp_path / "photos" / "33.png", b"nothing")
     for workers in (1, 2, 7):
-        ready(tmp_path / "photos", tmp_path / f"cache-{workers}", Preparation(8), workers=workers)
+        ready(tmp_path / "photos", tmp_path / f"cache-{workers}", Preparation((8, 8)), workers=workers)
     assert tree(tmp_path / "cache-1") == tree(tmp_path / "cache-2") == tree(tmp_path / "cache-7")
 
 
@@ -267,7 +267,9 @@ def test_too_little_room_is_noticed_before_anything_is_written(
     folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(5 * 24 * 24 * 3))
-    with pytest.raises(UserError, match=r"need 0\.0 GB in .*cache.* GB are free. Free some space, or .* --cache"):
+    with pytest.raises(
+        UserError, match=r"need 0\.0 GB in .*cache.* GB are free. Free some space, or choose another cache folder"
+    ):
         ready(folder, cache)
     assert {path.name for path in prepared_folder(cache).iterdir()} == {"lock"}
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(5 * 24 * 24 * 3 + 1))
@@ -277,7 +279,7 @@ def test_too_little_room_is_noticed_before_anything_is_written(
 @pytest.mark.parametrize("name", ["cache", "cache/below"])
 def test_a_cache_that_cannot_be_a_folder_is_refused(folder: Path, tmp_path: Path, name: str) -> None:
     put(tmp_path / "cache", b"a file")
-    with pytest.raises(UserError, match=r"Cannot keep prepared images in .*: .* Choose another folder with --cache"):
+    with pytest.raises(UserError, match=r"Cannot keep prepared images in .*: .* Choose another cache folder"):
         ready(folder, tmp_path / name)
 
 

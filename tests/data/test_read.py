@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -6,6 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
+from dccm.data.datasets import data_set_name
 from dccm.data.images import ImageSet
 from dccm.data.read import open_source, read_images
 from dccm.data.sources.archive import Tar, Zip
@@ -134,9 +137,9 @@ def test_a_missing_source_and_a_strange_file_are_refused(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"channels": 2}, "channels must be 1 for grey, 3 for colour, or none, got 2"),
-        ({"fit": "stretch"}, "fit must be 'crop' or 'pad', got 'stretch'"),
-        ({"image_size": -8}, "image_size must be at least 1 pixel, got -8"),
+        ({"channels": 2}, "channels must be 1 for grey, 3 for colour, or None, got 2"),
+        ({"fit": "squeeze"}, "fit must be 'crop', 'pad' or 'stretch', got 'squeeze'"),
+        ({"image_size": -8}, "image_size must be at least 8 pixels, got -8"),
     ],
 )
 def test_options_that_no_image_can_be_brought_to_are_refused(
@@ -197,7 +200,9 @@ def test_several_splits_are_refused() -> None:
         def keys(self) -> list[str]:
             return ["train", "test"]
 
-    with pytest.raises(UserError, match=r"The data set has several splits. Choose one, .*dataset\['train'\]"):
+    with pytest.raises(
+        UserError, match=r"The data set has several splits: train, test\. Choose one, .*dataset\['train'\]"
+    ):
         open_source(Splits())
 
 
@@ -264,3 +269,117 @@ def test_array_files_that_are_broken_or_hold_objects_are_refused(tmp_path: Path)
     np.savez(tmp_path / "d.npz", images=np.zeros((2, 8, 8), dtype=np.uint8), labels=[1])
     with pytest.raises(UserError, match="one label for each of its 2 images"):
         read_images(tmp_path / "d.npz")
+
+
+@pytest.mark.parametrize("grey", [False, True])
+def test_prepared_images_and_the_same_array_have_the_same_checksum(tmp_path: Path, grey: bool) -> None:
+    images = np.stack([noise(number)[..., :1].repeat(3, axis=2) if grey else noise(number) for number in range(3)])
+    for number, image in enumerate(images):
+        put(tmp_path / "photos" / f"{number}.png", encoded(image))
+    prepared = read_images(tmp_path / "photos", image_size=24, cache=tmp_path / "cache")
+    again = read_images(tmp_path / "photos", image_size=24, cache=tmp_path / "cache")
+    in_memory = read_images(images, channels=1 if grey else None)
+    assert prepared.origin.checksum == in_memory.origin.checksum
+    assert again.origin == prepared.origin
+    assert (prepared.origin.kind, prepared.origin.place) == ("folder", str((tmp_path / "photos").resolve()))
+    assert (tmp_path / "cache" / "images" / prepared.origin.key / "manifest.json").is_file()
+    assert (in_memory.origin.kind, in_memory.origin.place, in_memory.origin.key) == ("array", "", "")
+
+
+def test_the_pixels_of_prepared_images_are_not_read_for_their_origin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image_set = read_images(photos(tmp_path, 2), image_size=24)
+    monkeypatch.setattr("dccm.data.images.checksum", None)
+    assert len(image_set.origin.checksum) == 8
+
+
+def test_the_checksum_of_an_array_is_computed_once_and_only_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    monkeypatch.setattr("dccm.data.images.checksum", lambda images: calls.append(len(images)) or "0000abcd")
+    image_set = read_images(noise()[np.newaxis])
+    assert calls == []
+    assert [image_set.origin.checksum for _ in range(2)] == ["0000abcd"] * 2
+    assert calls == [1]
+
+
+def test_an_image_set_keeps_where_it_comes_from_and_what_was_skipped(tmp_path: Path) -> None:
+    photos(tmp_path, 2)
+    put(tmp_path / "broken.png", b"nothing")
+    first = read_images(tmp_path, image_size=24)
+    assert read_images(first, image_size=24, channels=3) is first
+    small = read_images(first, image_size=16)
+    assert small.skipped == first.skipped != []
+    assert (small.origin.kind, small.origin.place) == ("folder", first.origin.place)
+    assert small.origin.checksum != first.origin.checksum
+    assert small.origin.key == ""
+
+
+def test_a_data_set_is_read_by_its_name_unless_something_is_called_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    image_set = read_images("digits")
+    assert image_set.images.shape == (1797, 8, 8, 1)
+    assert image_set.origin.place == "scikit-learn#digits"
+    assert (data_set_name("digits"), data_set_name(Path("digits")), data_set_name("dig")) == ("digits", "", "")
+    photos(tmp_path / "digits", 2)
+    assert data_set_name("digits") == ""
+    assert len(read_images("digits").images) == 2
+
+
+def test_a_variant_is_of_data_sets_by_name_only(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"variant is for data sets by name, and .*here is none, got 'fine'\. Leave it"):
+        read_images(str(tmp_path / "here"), variant="fine")
+    with pytest.raises(UserError, match=r"and what was given \(ndarray\) is none, got 'fine'"):
+        read_images(noise()[np.newaxis], variant="fine")
+    with pytest.raises(UserError, match="variant of digits must be left out, got 'fine'"):
+        read_images("digits", variant="fine")
+
+
+def test_images_of_pillow_come_in_lists_and_in_anything_that_can_be_gone_through() -> None:
+    images = [Image.fromarray(noise(number)) for number in range(2)]
+    expected = [noise(0), noise(1)]
+    for given in (images, tuple(images), iter(images), (image for image in images)):
+        assert np.array_equal(read_images(given, image_size=24).images, expected)
+
+
+class Column:
+    """As much of a column of pandas as is used: its rows go by names of their own, not by their place."""
+
+    def __init__(self, values: list[str]) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, name: object) -> str:
+        raise KeyError(name)
+
+    def to_numpy(self) -> Any:
+        return np.array(self.values, dtype=object)
+
+
+@pytest.mark.parametrize("kind", [np.array, Column], ids=["array", "column"])
+def test_paths_come_in_arrays_and_in_columns_of_tables_too(tmp_path: Path, kind: Any) -> None:
+    photos(tmp_path, 2)
+    paths = [str(tmp_path / f"{number:02}.png") for number in range(2)]
+    image_set = read_images(kind(paths), image_size=24)
+    assert image_set.names == paths
+    assert np.array_equal(image_set.images, [noise(0), noise(1)])
+
+
+def test_images_are_brought_to_a_height_and_a_width(tmp_path: Path) -> None:
+    photos(tmp_path, 2)
+    assert read_images(tmp_path, image_size=(24, 40)).images.shape == (2, 24, 40, 3)
+
+
+def test_reading_images_needs_no_torch(tmp_path: Path) -> None:
+    photos(tmp_path, 1)
+    # Preparing tells the allocator of the machine to keep memory; what the machine offers is torch's to say.
+    program = (
+        "import sys, dccm.data.datasets, dccm.data.read as read\n"
+        f"source = read.open_source({str(tmp_path)!r})\n"
+        "assert 'torch' not in sys.modules and 'sklearn' not in sys.modules, 'heavy'\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
