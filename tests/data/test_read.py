@@ -200,9 +200,7 @@ def test_several_splits_are_refused() -> None:
         def keys(self) -> list[str]:
             return ["train", "test"]
 
-    with pytest.raises(
-        UserError, match=r"The data set has several splits: train, test\. Choose one, .*dataset\['train'\]"
-    ):
+    with pytest.raises(UserError, match=r"several splits: train, test\. Choose one, for example dataset\['train'\]"):
         open_source(Splits())
 
 

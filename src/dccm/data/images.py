@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dccm.arrays import Bytes
-from dccm.errors import require
+from dccm.errors import UserError, require
 
 _AT_ONCE = 1000
 """Images that are copied at a time."""
@@ -73,6 +73,16 @@ def checksum(images: Bytes) -> str:
     for start in range(0, len(images), _AT_ONCE):
         value = crc32(images[start : start + _AT_ONCE].tobytes(), value)
     return f"{value:08x}"
+
+
+def require_all_read(image_set: ImageSet) -> None:
+    """Refuse what was skipped: answers for fewer images than were given would stand in other rows than the images."""
+    for path, reason in image_set.skipped[:1]:
+        count = len(image_set.skipped)
+        raise UserError(
+            f"{count} of {count + len(image_set.names)} images cannot be read; the first, {path}: {reason}. Leave them "
+            "out, or pass what read_images makes of them, which names those that can be read."
+        )
 
 
 def as_bytes(array: npt.ArrayLike) -> Bytes:
