@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +6,6 @@ import pytest
 import torch
 from PIL import Image
 
-from dccm.data.datasets import data_set_name
 from dccm.data.images import ImageSet
 from dccm.data.read import open_source, read_images
 from dccm.data.sources.archive import Tar, Zip
@@ -29,10 +26,10 @@ def save(path: Path, size: tuple[int, int] = (40, 40), colour: object = (200, 10
 def test_a_folder_is_read_with_all_its_folders_in_the_order_of_names(tmp_path: Path) -> None:
     for name in ("b.png", "a.jpg", "sub/c.bmp"):
         save(tmp_path / name)
-    found = read_images(tmp_path)
-    assert found.names == ["a.jpg", "b.png", "sub/c.bmp"]
-    assert found.images.shape == (3, 32, 32, 3)
-    assert found.labels is None
+    image_set = read_images(tmp_path)
+    assert image_set.names == ["a.jpg", "b.png", "sub/c.bmp"]
+    assert image_set.images.shape == (3, 32, 32, 3)
+    assert image_set.labels is None
 
 
 def test_images_of_mixed_sizes_become_squares_of_one_side_from_their_middle(tmp_path: Path) -> None:
@@ -40,9 +37,9 @@ def test_images_of_mixed_sizes_become_squares_of_one_side_from_their_middle(tmp_
     wide[:, 40:80] = 255
     put(tmp_path / "wide.png", encoded(wide))
     save(tmp_path / "tall.png", (20, 90), (255, 255, 255))
-    found = read_images(tmp_path, image_size=16)
-    assert found.images.shape == (2, 16, 16, 1)
-    assert found.images.min() > 200
+    image_set = read_images(tmp_path, image_size=16)
+    assert image_set.images.shape == (2, 16, 16, 1)
+    assert image_set.images.min() > 200
     padded = read_images(tmp_path, image_size=16, fit="pad")
     assert padded.images[:, 0, 0].max() == 0
 
@@ -66,8 +63,8 @@ def test_a_picture_that_is_far_too_large_is_skipped_without_a_warning(
 ) -> None:
     put(tmp_path / "huge.png", headed(12_000, 12_000))
     save(tmp_path / "a.png")
-    found = read_images(tmp_path)
-    assert found.skipped == [("huge.png", "12000 x 12000 pixels are more than 100,000,000")]
+    image_set = read_images(tmp_path)
+    assert image_set.skipped == [("huge.png", "12000 x 12000 pixels are more than 100,000,000")]
     assert list(recwarn) == []
 
 
@@ -86,20 +83,20 @@ def test_unreadable_files_among_readable_ones_are_skipped_with_a_reason(tmp_path
     (tmp_path / "text.png").write_text("not an image")
     (tmp_path / "cut.png").write_bytes(good.read_bytes()[:60])
     (tmp_path / "notes.txt").write_text("not asked for")
-    found = read_images(tmp_path)
-    assert found.names == ["good.png"]
-    assert [file.path for file in found.skipped] == ["cut.png", "empty.jpg", "text.png"]
-    assert all(file.reason for file in found.skipped)
-    assert found.skipped[2].reason == "not an image of a known format"
+    image_set = read_images(tmp_path)
+    assert image_set.names == ["good.png"]
+    assert [file.path for file in image_set.skipped] == ["cut.png", "empty.jpg", "text.png"]
+    assert all(file.reason for file in image_set.skipped)
+    assert image_set.skipped[2].reason == "not an image of a known format"
 
 
 def test_duplicates_are_named_with_the_first_that_is_the_same(tmp_path: Path) -> None:
     photos(tmp_path, 3)
     put(tmp_path / "copy.png", png(1))
     put(tmp_path / "other format.bmp", encoded(noise(1), "BMP"))
-    found = read_images(tmp_path)
-    assert len(found.images) == 5
-    assert found.duplicates == [("copy.png", "01.png"), ("other format.bmp", "01.png")]
+    image_set = read_images(tmp_path)
+    assert len(image_set.images) == 5
+    assert image_set.duplicates == [("copy.png", "01.png"), ("other format.bmp", "01.png")]
 
 
 def test_folders_are_classes_only_if_asked(tmp_path: Path) -> None:
@@ -206,18 +203,18 @@ def test_several_splits_are_refused() -> None:
 
 def test_an_image_set_is_taken_as_it_is_with_its_names_labels_and_splits() -> None:
     given = ImageSet(noise()[np.newaxis], ["mine"], np.array([7]), splits=np.array(["test"]))
-    found = read_images(given)
-    assert found.images is given.images
-    assert found.names == ["mine"]
-    assert found.labels is given.labels
-    assert found.splits is given.splits
+    image_set = read_images(given)
+    assert image_set.images is given.images
+    assert image_set.names == ["mine"]
+    assert image_set.labels is given.labels
+    assert image_set.splits is given.splits
 
 
 def test_arrays_keep_their_size_unless_one_is_asked_for() -> None:
     images = np.stack([noise(0, 20), noise(1, 20), noise(0, 20)])
-    found = read_images(images)
-    assert found.images is images
-    assert found.duplicates == [("2", "0")]
+    image_set = read_images(images)
+    assert image_set.images is images
+    assert image_set.duplicates == [("2", "0")]
     assert read_images(images, image_size=16, channels=1).images.shape == (3, 16, 16, 1)
 
 
@@ -235,18 +232,18 @@ def test_arrays_are_read_from_npy_and_npz_with_labels(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", images)
     np.savez(tmp_path / "a.npz", images=images, labels=[3, 4])
     assert np.array_equal(read_images(tmp_path / "a.npy").images[..., 0], images)
-    found = read_images(tmp_path / "a.npz", image_size=16, channels=3)
-    assert found.images.shape == (2, 16, 16, 3)
-    assert found.labels is not None
-    assert found.labels.tolist() == [3, 4]
+    image_set = read_images(tmp_path / "a.npz", image_size=16, channels=3)
+    assert image_set.images.shape == (2, 16, 16, 3)
+    assert image_set.labels is not None
+    assert image_set.labels.tolist() == [3, 4]
 
 
 def test_splits_are_read_from_npz_and_must_fit(tmp_path: Path) -> None:
     images = np.zeros((2, 8, 8), dtype=np.uint8)
     np.savez(tmp_path / "a.npz", images=images, splits=["train", "test"])
-    found = read_images(tmp_path / "a.npz", image_size=16)
-    assert found.splits is not None
-    assert found.splits.tolist() == ["train", "test"]
+    image_set = read_images(tmp_path / "a.npz", image_size=16)
+    assert image_set.splits is not None
+    assert image_set.splits.tolist() == ["train", "test"]
     for splits in (["train"], [0, 1]):
         np.savez(tmp_path / "b.npz", images=images, splits=splits)
         with pytest.raises(UserError, match=r"b.npz must hold one split, such as 'train', for each of its 2 images"):
@@ -267,117 +264,3 @@ def test_array_files_that_are_broken_or_hold_objects_are_refused(tmp_path: Path)
     np.savez(tmp_path / "d.npz", images=np.zeros((2, 8, 8), dtype=np.uint8), labels=[1])
     with pytest.raises(UserError, match="one label for each of its 2 images"):
         read_images(tmp_path / "d.npz")
-
-
-@pytest.mark.parametrize("grey", [False, True])
-def test_prepared_images_and_the_same_array_have_the_same_checksum(tmp_path: Path, grey: bool) -> None:
-    images = np.stack([noise(number)[..., :1].repeat(3, axis=2) if grey else noise(number) for number in range(3)])
-    for number, image in enumerate(images):
-        put(tmp_path / "photos" / f"{number}.png", encoded(image))
-    prepared = read_images(tmp_path / "photos", image_size=24, cache=tmp_path / "cache")
-    again = read_images(tmp_path / "photos", image_size=24, cache=tmp_path / "cache")
-    in_memory = read_images(images, channels=1 if grey else None)
-    assert prepared.origin.checksum == in_memory.origin.checksum
-    assert again.origin == prepared.origin
-    assert (prepared.origin.kind, prepared.origin.place) == ("folder", str((tmp_path / "photos").resolve()))
-    assert (tmp_path / "cache" / "images" / prepared.origin.key / "manifest.json").is_file()
-    assert (in_memory.origin.kind, in_memory.origin.place, in_memory.origin.key) == ("array", "", "")
-
-
-def test_the_pixels_of_prepared_images_are_not_read_for_their_origin(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    image_set = read_images(photos(tmp_path, 2), image_size=24)
-    monkeypatch.setattr("dccm.data.images.checksum", None)
-    assert len(image_set.origin.checksum) == 8
-
-
-def test_the_checksum_of_an_array_is_computed_once_and_only_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[int] = []
-    monkeypatch.setattr("dccm.data.images.checksum", lambda images: calls.append(len(images)) or "0000abcd")
-    image_set = read_images(noise()[np.newaxis])
-    assert calls == []
-    assert [image_set.origin.checksum for _ in range(2)] == ["0000abcd"] * 2
-    assert calls == [1]
-
-
-def test_an_image_set_keeps_where_it_comes_from_and_what_was_skipped(tmp_path: Path) -> None:
-    photos(tmp_path, 2)
-    put(tmp_path / "broken.png", b"nothing")
-    first = read_images(tmp_path, image_size=24)
-    assert read_images(first, image_size=24, channels=3) is first
-    small = read_images(first, image_size=16)
-    assert small.skipped == first.skipped != []
-    assert (small.origin.kind, small.origin.place) == ("folder", first.origin.place)
-    assert small.origin.checksum != first.origin.checksum
-    assert small.origin.key == ""
-
-
-def test_a_data_set_is_read_by_its_name_unless_something_is_called_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    image_set = read_images("digits")
-    assert image_set.images.shape == (1797, 8, 8, 1)
-    assert image_set.origin.place == "scikit-learn#digits"
-    assert (data_set_name("digits"), data_set_name(Path("digits")), data_set_name("dig")) == ("digits", "", "")
-    photos(tmp_path / "digits", 2)
-    assert data_set_name("digits") == ""
-    assert len(read_images("digits").images) == 2
-
-
-def test_a_variant_is_of_data_sets_by_name_only(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"variant is for data sets by name, and .*here is none, got 'fine'\. Leave it"):
-        read_images(str(tmp_path / "here"), variant="fine")
-    with pytest.raises(UserError, match=r"and what was given \(ndarray\) is none, got 'fine'"):
-        read_images(noise()[np.newaxis], variant="fine")
-    with pytest.raises(UserError, match="variant of digits must be left out, got 'fine'"):
-        read_images("digits", variant="fine")
-
-
-def test_images_of_pillow_come_in_lists_and_in_anything_that_can_be_gone_through() -> None:
-    images = [Image.fromarray(noise(number)) for number in range(2)]
-    expected = [noise(0), noise(1)]
-    for given in (images, tuple(images), iter(images), (image for image in images)):
-        assert np.array_equal(read_images(given, image_size=24).images, expected)
-
-
-class Column:
-    """As much of a column of pandas as is used: its rows go by names of their own, not by their place."""
-
-    def __init__(self, values: list[str]) -> None:
-        self.values = values
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __getitem__(self, name: object) -> str:
-        raise KeyError(name)
-
-    def to_numpy(self) -> Any:
-        return np.array(self.values, dtype=object)
-
-
-@pytest.mark.parametrize("kind", [np.array, Column], ids=["array", "column"])
-def test_paths_come_in_arrays_and_in_columns_of_tables_too(tmp_path: Path, kind: Any) -> None:
-    photos(tmp_path, 2)
-    paths = [str(tmp_path / f"{number:02}.png") for number in range(2)]
-    image_set = read_images(kind(paths), image_size=24)
-    assert image_set.names == paths
-    assert np.array_equal(image_set.images, [noise(0), noise(1)])
-
-
-def test_images_are_brought_to_a_height_and_a_width(tmp_path: Path) -> None:
-    photos(tmp_path, 2)
-    assert read_images(tmp_path, image_size=(24, 40)).images.shape == (2, 24, 40, 3)
-
-
-def test_reading_images_needs_no_torch(tmp_path: Path) -> None:
-    photos(tmp_path, 1)
-    # Preparing tells the allocator of the machine to keep memory; what the machine offers is torch's to say.
-    program = (
-        "import sys, dccm.data.datasets, dccm.data.read as read\n"
-        f"source = read.open_source({str(tmp_path)!r})\n"
-        "assert 'torch' not in sys.modules and 'sklearn' not in sys.modules, 'heavy'\n"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)

@@ -59,11 +59,14 @@ def fitted(image: Image.Image, size: Size, fit: Fit) -> Image.Image:
 
 
 def resized(images: Bytes, size: Size, fit: Fit = "crop") -> Bytes:
-    """Images (N, H, W, C) of this height and width, channel by channel: so they may have any number of channels."""
+    """Images (N, H, W, C) of this height and width; they may have any number of channels."""
     if images.shape[1:3] == size:
         return images
     made = np.empty((len(images), *size, images.shape[3]), dtype=np.uint8)
     for image, target in zip(images, made, strict=True):
+        if images.shape[3] == 3:
+            target[:] = np.asarray(fitted(Image.fromarray(image), size, fit))
+            continue
         for channel in range(images.shape[3]):
             target[..., channel] = np.asarray(fitted(Image.fromarray(image[..., channel]), size, fit))
     return made
