@@ -3,17 +3,18 @@
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["DCCM", "ImageSet", "Model", "UserError", "__version__", "read_images"]
+__all__ = ["DCCM", "ImageClusterer", "ImageSet", "Model", "UserError", "__version__", "read_images"]
 
 if TYPE_CHECKING:
     from dccm.data.images import ImageSet
     from dccm.data.read import read_images
     from dccm.errors import UserError
-    from dccm.estimators import DCCM
+    from dccm.estimators import DCCM, ImageClusterer
     from dccm.runs.model import Model
 
 _HOMES = {
     "DCCM": "dccm.estimators",
+    "ImageClusterer": "dccm.estimators",
     "ImageSet": "dccm.data.images",
     "Model": "dccm.runs.model",
     "UserError": "dccm.errors",

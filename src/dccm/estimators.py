@@ -1,8 +1,10 @@
-"""DCCM as a scikit-learn estimator: `DCCM(n_clusters=10).fit(images)`."""
+"""All methods as scikit-learn estimators: `ImageClusterer(n_clusters=10, method="dccm").fit(images)`."""
 
-import sys
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -10,28 +12,42 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dccm.arrays import SMALLEST_SIDE, Bytes, Fit, Floats
-from dccm.config import DataConfig, Settings, build
-from dccm.data.images import ImageSet, as_bytes, resized, with_channels
+from dccm.arrays import Bytes, Floats
+from dccm.config import Settings
+from dccm.data.datasets import data_set_name
+from dccm.data.images import ImageSet, Skipped, require_all_read
 from dccm.data.read import read_images
-from dccm.errors import require
-from dccm.runs.model import Model, make_config
+from dccm.data.rows import Rows, is_rows, plain, squares
+from dccm.errors import UserError, require
+from dccm.methods import METHODS
+from dccm.methods.base import DirectMethod
+from dccm.runs import results
+from dccm.runs.model import Model, RunConfig, make_config
 from dccm.runs.run import fit
 
+_OWN = frozenset({"n_clusters", "epochs", "image_size", "device", "seed"})
+"""Settings that are arguments of their own."""
+_FILES = ("assignments.csv", "skipped.csv", "history.jsonl")
+"""What is kept of `fit` beside the model, in the form of a run directory."""
 
-class DCCM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Cluster images by Deep Comprehensive Correlation Mining.
 
-    Images are a uint8 array (N, H, W) or (N, H, W, C), floats in [0, 1] of the same shape, a tensor (N, C, H, W), a
-    path of anything that `dccm cluster` reads, a data set of torch or Hugging Face, or an `ImageSet`. Rows of numbers,
-    (N, F), are taken as flattened square grey images: their range is brought to 0..1 by the smallest and largest value
-    seen in `fit`, missing pixels are 0.
+class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Cluster images by any method of the package.
+
+    Images are whatever `read_images` takes: an array (N, H, W) or (N, H, W, C) of uint8, or of floats in [0, 1], a
+    tensor (N, C, H, W), a list of paths or of images of Pillow, the path of anything that `dccm cluster` reads, a data
+    set of torch or Hugging Face, the name of a data set, or an `ImageSet`. Rows of numbers, (N, F), are taken as
+    flattened square grey images: their range is brought to 0..1 by the smallest and largest value seen in `fit`,
+    missing pixels are 0.
+
+    New images are brought to the size and the channels of those that the model was trained on.
 
     Args:
         n_clusters: K.
-        preset: Name of a preset; "dccm presets" lists them.
-        epochs: Times that every image is seen; none: as the preset says.
-        image_size: Side to which images are brought; none: see `DataConfig`.
+        method: Name of a method; "dccm methods" lists them.
+        preset: Name of a preset; "dccm presets" lists them. None: the method's default.
+        epochs: Times that every image is seen. None: as the preset says; methods without epochs take nothing else.
+        image_size: Side to which images are brought. None: see `DataConfig`.
         settings: Any other settings by name; they win over the preset.
         device: auto, cpu, cuda, ...
         random_state: Seed; the same seed gives the same labels on the same machine.
@@ -39,6 +55,8 @@ class DCCM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     Attributes:
         labels_: Cluster of each image of `fit`, (N,).
+        names_: Path or number of each of them, in the same order.
+        skipped_: Path and reason of everything that could not be read in `fit`.
         model_: The trained `Model`.
         history_: One record for each epoch: losses, cluster sizes, shares, warnings.
         n_iter_: Epochs done.
@@ -48,7 +66,8 @@ class DCCM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self,
         n_clusters: int = 10,
         *,
-        preset: str = "fast",
+        method: str = "dccm",
+        preset: str | None = None,
         epochs: int | None = None,
         image_size: int | None = None,
         settings: Settings | None = None,
@@ -57,6 +76,7 @@ class DCCM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         verbose: bool = False,
     ) -> None:
         self.n_clusters = n_clusters
+        self.method = method
         self.preset = preset
         self.epochs = epochs
         self.image_size = image_size
@@ -65,110 +85,132 @@ class DCCM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: None = None) -> "DCCM":  # noqa: N803, ARG002 (scikit-learn's names)
-        """Train on images; `y` is ignored, as clustering needs no labels."""
-        images = self._images(X, fitting=True)
-        config = make_config(preset=self.preset, overrides=self._overrides())
-        if self.verbose:
-            from dccm.progress import Display
-
-            with Display(stream=sys.stderr) as display:
-                fitted = fit(images, config, on_progress=display.training)
-        else:
-            fitted = fit(images, config)
+    def fit(self, X: Any, y: None = None) -> Self:  # noqa: N803, ARG002 (scikit-learn's names)
+        """Train on images; `y` is ignored, as clustering needs no labels. What cannot be read is in `skipped_`."""
+        config = self._config(data_set_name(X))  # Before images are read, which can take long.
+        with _shown(self.verbose) as show:
+            image_set, rows = self._read_to_fit(X, config, show)
+            fitted = fit(image_set.images, config, on_progress=show.get("training"))
         self.model_ = fitted.model
+        self.model_.rows = rows
+        self.labels_: npt.NDArray[np.int64] = self.model_.predict_proba(image_set.images).argmax(axis=1)
+        self.names_: Sequence[str] = image_set.names
+        self.skipped_ = list(image_set.skipped)
         self.history_ = fitted.history
         self.n_iter_ = len(fitted.history)
-        self._n_features_out = self.model_.transform(images[:1]).shape[1]
-        self.labels_ = self.model_.predict_proba(images).argmax(axis=1)
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
         """Cluster of each image, (N,); an image gets the same answer alone and in any batch."""
-        labels: npt.NDArray[np.int64] = self.predict_proba(X).argmax(axis=1)
-        return labels
+        clusters: npt.NDArray[np.int64] = self.predict_proba(X).argmax(axis=1)
+        return clusters
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
         """Probability of each cluster, (N, K)."""
-        check_is_fitted(self)
-        return self.model_.predict_proba(self._images(X, fitting=False))
+        return self._model().predict_proba(self._read_to_predict(X))
 
     def transform(self, X: Any) -> Floats:  # noqa: N803
         """Deep feature of each image, (N, D)."""
-        check_is_fitted(self)
-        return self.model_.transform(self._images(X, fitting=False))
+        return self._model().transform(self._read_to_predict(X))
 
     def save(self, folder: str | Path) -> None:
-        """Write the trained model as safetensors and JSON; `DCCM.load` and `dccm predict` read it."""
-        check_is_fitted(self)
-        self.model_.save(Path(folder), rows=getattr(self, "rows_", None))
+        """Write the model as safetensors and JSON, with what `fit` found; `load` and `dccm predict` read it."""
+        model, folder = self._model(), Path(folder)
+        taken = (folder / "config.toml").exists()
+        require(not taken, f"{folder} holds a run, and its files are not overwritten. Choose another folder.")
+        for name in _FILES:
+            (folder / name).unlink(missing_ok=True)  # Of another model.
+        model.save(folder)
+        if hasattr(self, "labels_"):
+            rows = zip(self.names_, self.labels_.tolist(), strict=True)
+            results.write_csv(folder / "assignments.csv", ("path", "cluster"), rows)
+            results.write_csv(folder / "skipped.csv", Skipped._fields, self.skipped_)
+            results.write_history(folder, self.history_)
 
     @classmethod
-    def load(cls, folder: str | Path, device: str = "auto") -> "DCCM":
-        """Read a model that `save` or `dccm cluster` wrote. A model file cannot run code."""
+    def load(cls, folder: str | Path, device: str = "auto") -> Self:
+        """Read what `save` or `dccm cluster` wrote. A model file cannot run code.
+
+        A folder that holds nothing but the model gives an estimator without `labels_`, `names_` and `history_`.
+        """
         model = Model.load(Path(folder), device)
-        own = {"n_clusters", "epochs", "image_size", "device", "seed"}
-        settings = {name: value for name, value in model.config.settings().items() if name not in own}
-        estimator = cls(
-            model.config.data.n_clusters,
-            preset=model.config.preset,
-            epochs=model.config.training.epochs,
-            image_size=model.config.data.image_size,
-            settings=settings,
-            device=device,
-            random_state=model.config.training.seed,
-        )
+        estimator = cls._of(model.config, device)
         estimator.model_ = model
         if model.rows is not None:
-            estimator.rows_ = model.rows
             estimator.n_features_in_ = model.rows["features"]
-        else:
-            estimator.n_features_in_ = model.shape.height
+        if (Path(folder) / "assignments.csv").is_file():
+            estimator._recall(Path(folder))
         return estimator
 
-    def _overrides(self) -> Settings:
-        """The estimator's own arguments as settings."""
+    @classmethod
+    def _of(cls, config: RunConfig, device: str) -> Self:
+        """An estimator with the settings of a model."""
+        return cls(method=config.method, **_arguments(config, device))
+
+    def _recall(self, folder: Path) -> None:
+        """Take over what a run or `save` left in a folder."""
+        self.names_, self.labels_ = results.read_assignments(folder)
+        skipped = folder / "skipped.csv"
+        rows = results.read_csv(skipped) if skipped.is_file() else []
+        self.skipped_ = [Skipped(row["path"], row["reason"]) for row in rows]
+        self.history_ = _read_history(folder / "history.jsonl")
+        self.n_iter_ = len(self.history_)
+
+    def _model(self) -> Model:
+        check_is_fitted(self, "model_")
+        model: Model = self.model_
+        return model
+
+    def _config(self, dataset: str) -> RunConfig:
+        """All settings; the estimator's own arguments win over the others."""
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31 - 1)
         named = {"n_clusters": self.n_clusters, "epochs": self.epochs, "image_size": self.image_size}
         given = {name: value for name, value in named.items() if value is not None}
-        return (self.settings or {}) | given | {"device": self.device, "seed": int(seed)}
+        overrides = dict(self.settings or {}) | given | {"device": self.device, "seed": int(seed)}
+        config = make_config(self.method, self.preset, dataset, overrides)
+        require(
+            self.epochs is None or not _is_direct(self.method),
+            f"epochs must be left out for the method '{self.method}', which has none, got {self.epochs}.",
+        )
+        return config
 
-    def _images(self, X: Any, fitting: bool) -> Bytes:  # noqa: N803
-        """Images of any accepted kind as bytes, in the shape that the model wants."""
-        if isinstance(X, str | Path | ImageSet) or _is_data_set(X):
-            shape = None if fitting else self.model_.shape
-            size = self.image_size if shape is None else shape.height
-            found = read_images(X, image_size=size, fit=self._fit(), channels=shape and shape.channels)
-            X = found.images  # noqa: N806
-        # Strings and objects are refused by the conversion; whole images keep their type.
-        X = validate_data(self, X, reset=fitting, allow_nd=True, dtype=None, ensure_min_samples=2 if fitting else 1)  # noqa: N806
-        if X.ndim == 2:
-            return self._rows_as_images(X.astype(np.float64), fitting)
-        images = as_bytes(X)
-        if self.image_size is not None:
-            images = resized(images, self.image_size, self._fit())
-        return images if fitting else with_channels(images, self.model_.shape.channels)
+    def _read_to_fit(self, images: Any, config: RunConfig, show: Mapping[str, Any]) -> tuple[ImageSet, Rows | None]:
+        """The images, and how they were made of rows of numbers, if they were."""
+        for name in {"n_features_in_", "feature_names_in_"} & set(vars(self)):
+            delattr(self, name)  # Of the last `fit`, if that was on rows.
+        rows = None
+        if is_rows(images):
+            numbers = validate_data(self, images, dtype=np.float64, ensure_min_samples=2)
+            rows = {"features": numbers.shape[1], "low": float(numbers.min()), "high": float(numbers.max())}
+            images = squares(numbers, rows)
+        reading: dict[str, Any] = {name: show.get(key) for name, key in _READING.items()}
+        return read_images(plain(images), image_size=config.data.image_size, fit=config.data.fit, **reading), rows
 
-    def _fit(self) -> Fit:
-        """How images become square."""
-        [data] = build([DataConfig], {"fit": (self.settings or {}).get("fit", "crop")}, "settings")
-        fit: Fit = data.fit
-        return fit
+    def _read_to_predict(self, images: Any) -> Bytes:
+        """Images as the model wants them, one for each that was given."""
+        model = self._model()
+        if is_rows(images):
+            require(model.rows is not None, "The model was trained on images, got rows of numbers. Reshape them.")
+            images = squares(validate_data(self, images, reset=False, dtype=np.float64), model.rows or {})
+        elif model.rows is not None:
+            features = model.rows["features"]
+            raise UserError(f"The model was trained on rows of {features} numbers, got images. Flatten them.")
+        size = (model.shape.height, model.shape.width)
+        image_set = read_images(
+            plain(images), image_size=size, fit=model.config.data.fit, channels=model.shape.channels
+        )
+        if not isinstance(images, ImageSet):  # Whoever has one can see what it lacks.
+            require_all_read(image_set)
+        return image_set.images
 
-    def _rows_as_images(self, rows: npt.NDArray[np.float64], fitting: bool) -> Bytes:
-        """Flattened images as square ones, enlarged by whole factors to what the network needs at least."""
-        if fitting:
-            self.rows_ = {"features": rows.shape[1], "low": float(rows.min()), "high": float(rows.max())}
-        require(hasattr(self, "rows_"), "The model was trained on images, got rows of numbers. Reshape them to images.")
-        low, high = self.rows_["low"], self.rows_["high"]
-        levels = ((rows - low) / max(high - low, 1e-12)).clip(0, 1) * 255
-        side = int(np.ceil(np.sqrt(rows.shape[1])))
-        canvas = np.zeros((len(rows), side * side), dtype=np.uint8)
-        canvas[:, : rows.shape[1]] = levels.round()
-        factor = -(-SMALLEST_SIDE // side)
-        return canvas.reshape(-1, side, side, 1).repeat(factor, axis=1).repeat(factor, axis=2)
+    @property
+    def _n_features_out(self) -> int:
+        """Length of a feature, for the names of the columns."""
+        channels, height, width = self.model_.shape
+        length: int = self.model_.transform(np.zeros((1, height, width, channels), dtype=np.uint8)).shape[1]
+        return length
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -178,9 +220,80 @@ class DCCM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         return tags
 
 
-def _is_data_set(thing: Any) -> bool:
-    """Whether this is a tensor, a data set or a list of files, rather than something like an array."""
-    if isinstance(thing, list | tuple):
-        return bool(thing) and isinstance(thing[0], str | Path)
-    like_array = hasattr(thing, "shape") or hasattr(thing, "__array__")
-    return hasattr(thing, "detach") or (hasattr(thing, "__getitem__") and not like_array)
+class DCCM(ImageClusterer):
+    """Cluster images by Deep Comprehensive Correlation Mining: `ImageClusterer` with the method `dccm`."""
+
+    def __init__(
+        self,
+        n_clusters: int = 10,
+        *,
+        preset: str | None = None,
+        epochs: int | None = None,
+        image_size: int | None = None,
+        settings: Settings | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            n_clusters,
+            method="dccm",
+            preset=preset,
+            epochs=epochs,
+            image_size=image_size,
+            settings=settings,
+            device=device,
+            random_state=random_state,
+            verbose=verbose,
+        )
+
+    @classmethod
+    def _of(cls, config: RunConfig, device: str) -> Self:
+        require(
+            config.method == "dccm",
+            f"DCCM loads models of the method 'dccm', got one of '{config.method}'. Take ImageClusterer.load.",
+        )
+        return cls(**_arguments(config, device))
+
+
+_READING = {"on_progress": "reading", "on_download": "downloading", "say": "say"}
+"""Callbacks of `read_images`, and what shows them."""
+
+
+@contextmanager
+def _shown(verbose: bool) -> Iterator[dict[str, Any]]:
+    """What shows progress, by name; nothing unless it is wanted."""
+    if not verbose:
+        yield {}
+        return
+    from dccm.progress import Display
+
+    with Display() as display:
+        yield {name: getattr(display, name) for name in ("training", *_READING.values())}
+
+
+def _arguments(config: RunConfig, device: str) -> dict[str, Any]:
+    """The arguments of an estimator that would train with these settings."""
+    return {
+        "n_clusters": config.data.n_clusters,
+        "preset": config.preset,
+        "epochs": None if _is_direct(config.method) else config.training.epochs,
+        "image_size": config.data.image_size,
+        "settings": {name: value for name, value in config.settings().items() if name not in _OWN},
+        "device": device,
+        "random_state": config.training.seed,
+    }
+
+
+def _is_direct(method: str) -> bool:
+    """Whether a method has no epochs."""
+    return issubclass(METHODS[method], DirectMethod)
+
+
+def _read_history(path: Path) -> list[dict[str, Any]]:
+    if not path.is_file():
+        return []
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except ValueError as error:
+        raise UserError(f"{path} is damaged: it must hold one line of JSON per epoch. Take a sound copy.") from error

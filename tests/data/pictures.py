@@ -94,4 +94,4 @@ def within(seconds: float, action: Callable[[], Made]) -> Made:
 
 def same_pixels(source: Source, place: int, picture: Pixels) -> bool:
     """Whether a source gives this picture when its own size is asked for."""
-    return bool((decode(source.read(place), Preparation(picture.shape[0])) == picture).all())
+    return bool((decode(source.read(place), Preparation(picture.shape[:2])) == picture).all())

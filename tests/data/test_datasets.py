@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dccm.config import preset_settings
 from dccm.data.datasets import BENCHMARKS, DATASETS, load_digits, open_benchmark
 from dccm.data.published.download import Remote
 from dccm.data.sources.arrays import ArraySource
@@ -84,7 +85,7 @@ def test_without_a_download_the_files_and_their_address_are_named(tmp_path: Path
 
 def test_a_root_that_is_a_file_an_unknown_name_and_an_unknown_variant_are_refused(tmp_path: Path) -> None:
     (tmp_path / "cifar.tar.gz").touch()
-    with pytest.raises(UserError, match="--data-root must be a folder, and .* is a file"):
+    with pytest.raises(UserError, match="data_root must be a folder, and .* is a file"):
         open_benchmark("cifar10", tmp_path / "cifar.tar.gz")
     with pytest.raises(UserError, match=r"No data set 'cifar11'\. Did you mean 'cifar10'\? See \"dccm datasets\""):
         open_benchmark("cifar11")
@@ -98,7 +99,7 @@ def test_the_digits_need_no_file() -> None:
     source, digits = open_benchmark("digits"), load_digits()
     assert isinstance(source, ArraySource)
     assert np.array_equal(source.images, digits.images)
-    assert (source.place, list(source.names)[:2]) == (None, ["digits/0000", "digits/0001"])
+    assert (source.place, list(source.names)[:2]) == ("scikit-learn#digits", ["digits/0000", "digits/0001"])
 
 
 def test_table_1_is_that_of_the_paper() -> None:
@@ -120,4 +121,10 @@ def test_what_is_downloaded_has_a_checksum_and_what_is_not_says_why(name: str) -
     benchmark = BENCHMARKS[name]
     assert (DATASETS[name].origin == "download") == bool(benchmark.remotes)
     assert all(len(remote.md5) == 32 and remote.size > 0 and remote.name for remote in benchmark.remotes)
-    assert benchmark.remotes or "--data-root" in benchmark.absent
+    assert benchmark.remotes or "data_root" in benchmark.absent
+
+
+@pytest.mark.parametrize("name", ["imagenet10", "imagenet_dog15"])
+def test_photos_of_imagenet_are_resized_and_not_cropped_as_in_section_4_1(name: str) -> None:
+    facts = preset_settings("dccm", "paper", name)
+    assert (facts["fit"], facts["image_size"]) == ("stretch", 96)

@@ -10,7 +10,7 @@ from dccm.data.decode import FORMATS, MOST_BYTES, SUFFIXES, Preparation, decode,
 from dccm.errors import UserError
 from tests.data.pictures import Pixels, encoded, headed, noise, png, put
 
-SMALL = Preparation(8)
+SMALL = Preparation((8, 8))
 LOSSLESS: dict[str, dict[str, Any]] = {"PNG": {}, "BMP": {}, "TIFF": {}, "PPM": {}, "WEBP": {"lossless": True}}
 LOSSY: dict[str, dict[str, Any]] = {"JPEG": {"quality": 95}, "MPO": {"quality": 95}, "GIF": {}, "AVIF": {"quality": 95}}
 
@@ -21,7 +21,7 @@ def flat(mode: str, colour: object) -> Image.Image:
 
 def colour_of(content: bytes | Image.Image, channels: int | None = None) -> list[int]:
     """The one colour of a decoded image."""
-    found = decode(content, Preparation(8, "crop", channels))
+    found = decode(content, Preparation((8, 8), "crop", channels))
     assert found.shape == (8, 8, channels or 3)
     assert found.dtype == np.uint8
     assert (found == found[0, 0]).all()
@@ -31,13 +31,13 @@ def colour_of(content: bytes | Image.Image, channels: int | None = None) -> list
 @pytest.mark.parametrize("kind", LOSSLESS)
 def test_lossless_files_of_the_right_size_keep_every_pixel(kind: str) -> None:
     picture = noise()
-    assert np.array_equal(decode(encoded(picture, kind, **LOSSLESS[kind]), Preparation(24)), picture)
+    assert np.array_equal(decode(encoded(picture, kind, **LOSSLESS[kind]), Preparation((24, 24))), picture)
 
 
 @pytest.mark.parametrize("kind", LOSSY)
 def test_lossy_files_look_as_they_should(kind: str) -> None:
     picture = photo(48, 48)
-    found = decode(encoded(picture, kind, **LOSSY[kind]), Preparation(48))
+    found = decode(encoded(picture, kind, **LOSSY[kind]), Preparation((48, 48)))
     assert np.abs(found.astype(int) - picture).mean() < 8
 
 
@@ -141,15 +141,15 @@ def turned(orientation: object) -> Image.Exif:
 def test_a_photo_is_turned_as_its_exif_says(orientation: int, kind: str, fit: Any) -> None:
     options = LOSSLESS.get(kind, {"quality": 100, "subsampling": 0})
     content = encoded(arrow(), kind, exif=turned(orientation), **options)
-    wanted = Preparation(16, fit)
+    wanted = Preparation((16, 16), fit)
     expected = decode(encoded(upright(arrow(), orientation)), wanted)
     assert np.abs(decode(content, wanted).astype(int) - expected).max() <= (4 if kind == "JPEG" else 1)
 
 
 def test_an_open_image_is_turned_too() -> None:
     with Image.open(io.BytesIO(encoded(arrow(), "JPEG", exif=turned(6), quality=100, subsampling=0))) as image:
-        found = decode(image, Preparation(16))
-    assert np.abs(found.astype(int) - decode(upright(arrow(), 6), Preparation(16))).max() <= 4
+        found = decode(image, Preparation((16, 16)))
+    assert np.abs(found.astype(int) - decode(upright(arrow(), 6), Preparation((16, 16)))).max() <= 4
 
 
 ABSURD: dict[str, Any] = {
@@ -164,19 +164,19 @@ ABSURD: dict[str, Any] = {
 @pytest.mark.parametrize("exif", ABSURD.values(), ids=ABSURD)
 @pytest.mark.parametrize("kind", ["PNG", "JPEG"])
 def test_an_absurd_note_about_the_camera_leaves_the_picture_as_it_is(kind: str, exif: Any) -> None:
-    found = decode(encoded(arrow(), kind, exif=exif), Preparation(16))
-    assert np.abs(found.astype(int) - decode(encoded(arrow(), kind), Preparation(16))).max() == 0
+    found = decode(encoded(arrow(), kind, exif=exif), Preparation((16, 16)))
+    assert np.abs(found.astype(int) - decode(encoded(arrow(), kind), Preparation((16, 16)))).max() == 0
 
 
 def test_cropping_keeps_the_middle_and_padding_keeps_all() -> None:
     wide = np.full((20, 60, 3), 50, dtype=np.uint8)
     wide[:, 20:40] = 250
-    cropped = decode(encoded(wide), Preparation(20))
+    cropped = decode(encoded(wide), Preparation((20, 20)))
     assert (cropped == 250).all()
-    padded = decode(encoded(wide), Preparation(60, "pad"))
+    padded = decode(encoded(wide), Preparation((60, 60), "pad"))
     assert np.array_equal(padded[20:40], wide)
     assert padded[:20].max() == padded[40:].max() == 0
-    tall = decode(encoded(wide.transpose(1, 0, 2)), Preparation(60, "pad"))
+    tall = decode(encoded(wide.transpose(1, 0, 2)), Preparation((60, 60), "pad"))
     assert np.array_equal(tall, padded.transpose(1, 0, 2))
 
 
@@ -193,8 +193,8 @@ def photo(height: int, width: int) -> Pixels:
 def test_jpeg_decoded_at_reduced_size_looks_like_full_decoding(size: tuple[int, int]) -> None:
     content = encoded(photo(*size), "JPEG", quality=92)
     with Image.open(io.BytesIO(content)) as image:
-        full = decode(np.asarray(image), Preparation(64))
-    difference = np.abs(decode(content, Preparation(64)).astype(int) - full)
+        full = decode(np.asarray(image), Preparation((64, 64)))
+    difference = np.abs(decode(content, Preparation((64, 64))).astype(int) - full)
     assert 0 < difference.mean() < 2  # Nought would mean that nothing was reduced.
 
 
@@ -236,8 +236,8 @@ def test_postscript_is_never_given_to_its_interpreter(monkeypatch: pytest.Monkey
 
 
 def test_the_content_tells_the_format_and_not_the_name(tmp_path: Path) -> None:
-    assert np.array_equal(decode(put(tmp_path / "a.jpg", png()), Preparation(24)), noise())
-    assert np.array_equal(decode(put(tmp_path / "a", png()), Preparation(24)), noise())
+    assert np.array_equal(decode(put(tmp_path / "a.jpg", png()), Preparation((24, 24))), noise())
+    assert np.array_equal(decode(put(tmp_path / "a", png()), Preparation((24, 24))), noise())
 
 
 @pytest.mark.parametrize("cut", [0, 1, 7, 8, 30, 60, 200])
@@ -249,11 +249,11 @@ def test_a_file_that_ends_too_early_is_refused(kind: str, cut: int) -> None:
 
 def test_arrays_of_pixels_are_images() -> None:
     picture = noise()
-    assert np.array_equal(decode(picture, Preparation(24)), picture)
-    assert np.array_equal(decode(picture[..., 0], Preparation(24, channels=1))[..., 0], picture[..., 0])
-    assert np.array_equal(decode(picture[..., :1], Preparation(24, channels=1)), picture[..., :1])
-    assert np.array_equal(decode(picture / 255, Preparation(24)), picture)
-    assert np.array_equal(decode(picture > 127, Preparation(24)), (picture > 127) * np.uint8(255))
+    assert np.array_equal(decode(picture, Preparation((24, 24))), picture)
+    assert np.array_equal(decode(picture[..., 0], Preparation((24, 24), channels=1))[..., 0], picture[..., 0])
+    assert np.array_equal(decode(picture[..., :1], Preparation((24, 24), channels=1)), picture[..., :1])
+    assert np.array_equal(decode(picture / 255, Preparation((24, 24))), picture)
+    assert np.array_equal(decode(picture > 127, Preparation((24, 24))), (picture > 127) * np.uint8(255))
     clear = np.dstack([picture, np.zeros((24, 24), dtype=np.uint8)])
     assert decode(clear, SMALL).min() == 255
 
@@ -298,9 +298,9 @@ def test_every_suffix_is_of_a_format_that_is_tried() -> None:
 
 
 def test_what_images_are_brought_to_must_make_sense() -> None:
-    with pytest.raises(UserError, match="image_size must be at least 1 pixel, got 0"):
-        Preparation(0)
-    with pytest.raises(UserError, match="fit must be 'crop' or 'pad', got 'stretch'"):
-        Preparation(8, "stretch")  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="channels must be 1 for grey, 3 for colour, or none, got 2"):
-        Preparation(8, channels=2)
+    with pytest.raises(UserError, match=r"image_size must be at least 8 pixels, got 7\. Take 32, 64 or 96"):
+        Preparation((8, 7))
+    with pytest.raises(UserError, match="fit must be 'crop', 'pad' or 'stretch', got 'squeeze'"):
+        Preparation((8, 8), "squeeze")  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="channels must be 1 for grey, 3 for colour, or None, got 2"):
+        Preparation((8, 8), channels=2)

@@ -21,7 +21,7 @@ from dccm.errors import UserError
 from tests.data.pictures import encoded, noise, png, put, rows
 from tests.data.sources.archives import tar, zipped
 
-WANTED = Preparation(16)
+WANTED = Preparation((16, 16))
 SUFFIXES = {"PNG": "png", "JPEG": "jpg", "GIF": "gif", "BMP": "bmp", "TIFF": "tif", "WEBP": "webp", "PPM": "ppm"} | (
     {"AVIF": "avif"} if features.check("avif") else {}
 )
@@ -86,14 +86,14 @@ def damaged_files(count: int, seed: int) -> dict[str, bytes]:
 def assert_all_accounted_for(source: Source, expected: set[str]) -> None:
     """Prepare a source, and see that each name is in the manifest once, as an image or with a reason."""
     with tempfile.TemporaryDirectory() as cache:
-        found = prepare(source, WANTED, cache=Path(cache), workers=2)
+        image_set = prepare(source, WANTED, cache=Path(cache), workers=2)
         written = rows(Path(cache))
     assert Counter(row["path"] for row in written) == Counter(expected)
     good = [row["path"] for row in written if row["status"] == "ok"]
-    assert found.names == good
-    assert len(found.images) == len(good)
+    assert image_set.names == good
+    assert len(image_set.images) == len(good)
     bad = {row["path"]: row["reason"] for row in written if row["status"] == "skipped"}
-    assert dict(found.skipped) == bad
+    assert dict(image_set.skipped) == bad
     assert len(good) + len(bad) == len(expected)
     assert all(bad.values())
     assert "sound.png" in good
@@ -135,12 +135,12 @@ def test_damaged_archives_are_refused_in_a_sentence_or_read_as_far_as_they_go(su
         path = put(tmp_path / f"{number}{suffix}", damaged(whole, whole, chance))
         try:
             source = open_source(path)
-            found = prepare(source, WANTED, cache=tmp_path / "cache", workers=1)
+            image_set = prepare(source, WANTED, cache=tmp_path / "cache", workers=1)
         except UserError as error:
             assert path.name in str(error) or "None of the" in str(error)  # noqa: PT017 - either way is right
             continue
         read += 1
-        assert len(found.images) + len(found.skipped) == len(source) + len(source.skipped)
+        assert len(image_set.images) + len(image_set.skipped) == len(source) + len(source.skipped)
     assert (read > 5) is (suffix != ".tar.bz2")  # The whole archive is one block of bzip2, which is sound or not.
 
 

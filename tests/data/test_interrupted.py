@@ -23,7 +23,7 @@ from dccm.data.sources.folder import Folder
 from dccm.errors import UserError
 from tests.data.pictures import encoded, noise, png, prepared_folder, put, tree
 
-WANTED = Preparation(8)
+WANTED = Preparation((8, 8))
 COUNT = 30
 GROUP, COMMIT = 4, 2
 CHILD = f"""
@@ -60,7 +60,7 @@ def replace(path: Path, target: Path, replace=Path.replace) -> None:
         die()
 
 os.fsync, Path.replace = fsync, replace
-prepare.prepare(Folder(Path(folder)), Preparation(8), cache=Path(where), workers=2, on_progress=on_progress)
+prepare.prepare(Folder(Path(folder)), Preparation((8, 8)), cache=Path(where), workers=2, on_progress=on_progress)
 """
 
 

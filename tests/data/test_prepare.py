@@ -24,7 +24,7 @@ from dccm.errors import UserError
 from tests.data.pictures import encoded, noise, photos, png, prepared_folder, put, rows, tree
 from tests.data.sources.archives import described, tar, zipped
 
-WANTED = Preparation(24)
+WANTED = Preparation((24, 24))
 Count = Callable[[], int]
 
 
@@ -65,13 +65,13 @@ def ready(folder: Path, cache: Path, wanted: Preparation = WANTED, **options: An
 
 
 def test_all_that_can_be_read_is_there_with_its_name(folder: Path, cache: Path) -> None:
-    found = ready(folder, cache)
-    assert found.names == ["00.png", "01.png", "03.png", "04.png"]
-    assert np.array_equal(found.images, [noise(number) for number in (0, 1, 3, 4)])
-    assert found.images.dtype == np.uint8
-    assert isinstance(found.images, np.memmap)
-    assert found.skipped == [("02.png", "not an image of a known format")]
-    assert found.duplicates == []
+    image_set = ready(folder, cache)
+    assert image_set.names == ["00.png", "01.png", "03.png", "04.png"]
+    assert np.array_equal(image_set.images, [noise(number) for number in (0, 1, 3, 4)])
+    assert image_set.images.dtype == np.uint8
+    assert isinstance(image_set.images, np.memmap)
+    assert image_set.skipped == [("02.png", "not an image of a known format")]
+    assert image_set.duplicates == []
 
 
 def test_the_manifest_has_one_row_for_each_image_of_the_source(folder: Path, cache: Path) -> None:
@@ -98,7 +98,7 @@ def test_the_manifest_tells_the_source_and_the_preparation(folder: Path, cache: 
     manifest = json.loads((prepared_folder(cache) / "manifest.json").read_text())
     assert manifest["kind"] == "folder"
     assert manifest["place"] == str(folder.resolve())
-    assert manifest["preparation"] == {"side": 24, "fit": "crop", "channels": None}
+    assert manifest["preparation"] == {"size": [24, 24], "fit": "crop", "channels": None}
     assert (manifest["images"], manifest["skipped"]) == (4, 1)
 
 
@@ -106,9 +106,9 @@ def test_the_manifest_tells_the_source_and_the_preparation(folder: Path, cache: 
 def test_the_manifest_holds_a_checksum_of_all_pixels(tmp_path: Path, cache: Path, grey: bool) -> None:
     for number in range(20):
         put(tmp_path / "photos" / f"{number:02}.png", encoded(noise(number)[..., 0] if grey else noise(number)))
-    found = ready(tmp_path / "photos", cache)
+    image_set = ready(tmp_path / "photos", cache)
     manifest = json.loads((prepared_folder(cache) / "manifest.json").read_text())
-    assert manifest["checksum"] == f"{crc32(found.images.tobytes()):08x}"
+    assert manifest["checksum"] == f"{crc32(image_set.images.tobytes()):08x}"
 
 
 def test_a_second_run_decodes_nothing_and_gives_the_same(folder: Path, cache: Path, decoded: Count) -> None:
@@ -140,9 +140,9 @@ def test_a_changed_folder_is_prepared_anew_and_the_user_is_told(folder: Path, ca
             put(folder / "02.png", png(2))
             expected = [0, 1, 2, 3, 4]
     said: list[str] = []
-    found = ready(folder, cache, say=said.append)
+    image_set = ready(folder, cache, say=said.append)
     assert said == ["The images have changed since they were prepared; they are prepared anew."]
-    assert np.array_equal(found.images, [noise(number) for number in expected])
+    assert np.array_equal(image_set.images, [noise(number) for number in expected])
 
 
 def test_images_in_use_stay_readable_when_they_are_prepared_anew(folder: Path, cache: Path) -> None:
@@ -163,24 +163,24 @@ def test_images_are_grey_only_if_every_one_is(tmp_path: Path, cache: Path) -> No
     put(tmp_path / "photos" / "a.png", grey(0))
     put(tmp_path / "photos" / "b.png", encoded(np.repeat(noise(1)[..., :1], 3, axis=2)))
     put(tmp_path / "photos" / "broken.png", b"nothing")
-    found = ready(tmp_path / "photos", cache)
-    assert np.array_equal(found.images, [noise(0)[..., :1], noise(1)[..., :1]])
+    image_set = ready(tmp_path / "photos", cache)
+    assert np.array_equal(image_set.images, [noise(0)[..., :1], noise(1)[..., :1]])
     put(tmp_path / "photos" / "c.png", png(2))
-    found = ready(tmp_path / "photos", cache)
-    assert found.images.shape == (3, 24, 24, 3)
-    assert np.array_equal(found.images[0], np.repeat(noise(0)[..., :1], 3, axis=2))
+    image_set = ready(tmp_path / "photos", cache)
+    assert image_set.images.shape == (3, 24, 24, 3)
+    assert np.array_equal(image_set.images[0], np.repeat(noise(0)[..., :1], 3, axis=2))
 
 
 def test_grey_and_colour_can_be_chosen(tmp_path: Path, cache: Path) -> None:
     put(tmp_path / "photos" / "a.png", grey(0))
     put(tmp_path / "photos" / "b.png", png(1))
-    assert ready(tmp_path / "photos", cache, Preparation(24, channels=1)).images.shape == (2, 24, 24, 1)
+    assert ready(tmp_path / "photos", cache, Preparation((24, 24), channels=1)).images.shape == (2, 24, 24, 1)
     (tmp_path / "photos" / "b.png").unlink()
-    assert ready(tmp_path / "photos", cache, Preparation(24, channels=3)).images.shape == (1, 24, 24, 3)
+    assert ready(tmp_path / "photos", cache, Preparation((24, 24), channels=3)).images.shape == (1, 24, 24, 3)
 
 
 def test_each_way_of_preparing_has_its_own_folder(folder: Path, cache: Path, decoded: Count) -> None:
-    ways = [WANTED, Preparation(16), Preparation(24, "pad"), Preparation(24, channels=1)]
+    ways = [WANTED, Preparation((16, 16)), Preparation((24, 24), "pad"), Preparation((24, 24), channels=1)]
     shapes = [ready(folder, cache, way).images.shape for way in ways]
     assert shapes == [(4, 24, 24, 3), (4, 16, 16, 3), (4, 24, 24, 3), (4, 24, 24, 1)]
     assert len(list((cache / "images").iterdir())) == 4
@@ -202,16 +202,16 @@ def test_labels_stay_with_their_images(tmp_path: Path, cache: Path) -> None:
     for name, content in (("b/1.png", b"nothing"), ("a/1.png", png(0)), ("b/2.png", png(1)), ("c/1.png", png(2))):
         put(tmp_path / "photos" / name, content)
     for _ in range(2):  # From the source, then from the cache.
-        found = prepare(open_source(tmp_path / "photos", class_folders=True), WANTED, cache=cache)
-        assert found.labels is not None
-        assert found.labels.tolist() == ["a", "b", "c"]
+        image_set = prepare(open_source(tmp_path / "photos", class_folders=True), WANTED, cache=cache)
+        assert image_set.labels is not None
+        assert image_set.labels.tolist() == ["a", "b", "c"]
 
 
 def test_the_number_of_threads_changes_nothing(tmp_path: Path) -> None:
     photos(tmp_path / "photos", 70, side=8)
     put(tmp_path / "photos" / "33.png", b"nothing")
     for workers in (1, 2, 7):
-        ready(tmp_path / "photos", tmp_path / f"cache-{workers}", Preparation(8), workers=workers)
+        ready(tmp_path / "photos", tmp_path / f"cache-{workers}", Preparation((8, 8)), workers=workers)
     assert tree(tmp_path / "cache-1") == tree(tmp_path / "cache-2") == tree(tmp_path / "cache-7")
 
 
@@ -267,7 +267,9 @@ def test_too_little_room_is_noticed_before_anything_is_written(
     folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(5 * 24 * 24 * 3))
-    with pytest.raises(UserError, match=r"need 0\.0 GB in .*cache.* GB are free. Free some space, or .* --cache"):
+    with pytest.raises(
+        UserError, match=r"need 0\.0 GB in .*cache.* GB are free. Free some space, or choose another cache folder"
+    ):
         ready(folder, cache)
     assert {path.name for path in prepared_folder(cache).iterdir()} == {"lock"}
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(5 * 24 * 24 * 3 + 1))
@@ -277,7 +279,7 @@ def test_too_little_room_is_noticed_before_anything_is_written(
 @pytest.mark.parametrize("name", ["cache", "cache/below"])
 def test_a_cache_that_cannot_be_a_folder_is_refused(folder: Path, tmp_path: Path, name: str) -> None:
     put(tmp_path / "cache", b"a file")
-    with pytest.raises(UserError, match=r"Cannot keep prepared images in .*: .* Choose another folder with --cache"):
+    with pytest.raises(UserError, match=r"Cannot keep prepared images in .*: .* Choose another cache folder"):
         ready(folder, tmp_path / name)
 
 
@@ -297,8 +299,8 @@ def test_nothing_is_written_outside_the_cache(tmp_path: Path, suffix: str, monke
         ]
         path = tar(work / "a.tar", members, links)
     before = tree(tmp_path)
-    found = ready(path, tmp_path / "cache")
-    assert found.names == ["sub/in.png", "link.png", "link.png/in.png"]
+    image_set = ready(path, tmp_path / "cache")
+    assert image_set.names == ["sub/in.png", "link.png", "link.png/in.png"]
     after = tree(tmp_path)
     assert {name: content for name, content in after.items() if Path(name).parts[0] != "cache"} == before
     known = {"images.npy", "kept.i64", "hashes.u64", "manifest.csv", "manifest.json", "lock"}

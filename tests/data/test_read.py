@@ -26,10 +26,10 @@ def save(path: Path, size: tuple[int, int] = (40, 40), colour: object = (200, 10
 def test_a_folder_is_read_with_all_its_folders_in_the_order_of_names(tmp_path: Path) -> None:
     for name in ("b.png", "a.jpg", "sub/c.bmp"):
         save(tmp_path / name)
-    found = read_images(tmp_path)
-    assert found.names == ["a.jpg", "b.png", "sub/c.bmp"]
-    assert found.images.shape == (3, 32, 32, 3)
-    assert found.labels is None
+    image_set = read_images(tmp_path)
+    assert image_set.names == ["a.jpg", "b.png", "sub/c.bmp"]
+    assert image_set.images.shape == (3, 32, 32, 3)
+    assert image_set.labels is None
 
 
 def test_images_of_mixed_sizes_become_squares_of_one_side_from_their_middle(tmp_path: Path) -> None:
@@ -37,9 +37,9 @@ def test_images_of_mixed_sizes_become_squares_of_one_side_from_their_middle(tmp_
     wide[:, 40:80] = 255
     put(tmp_path / "wide.png", encoded(wide))
     save(tmp_path / "tall.png", (20, 90), (255, 255, 255))
-    found = read_images(tmp_path, image_size=16)
-    assert found.images.shape == (2, 16, 16, 1)
-    assert found.images.min() > 200
+    image_set = read_images(tmp_path, image_size=16)
+    assert image_set.images.shape == (2, 16, 16, 1)
+    assert image_set.images.min() > 200
     padded = read_images(tmp_path, image_size=16, fit="pad")
     assert padded.images[:, 0, 0].max() == 0
 
@@ -63,8 +63,8 @@ def test_a_picture_that_is_far_too_large_is_skipped_without_a_warning(
 ) -> None:
     put(tmp_path / "huge.png", headed(12_000, 12_000))
     save(tmp_path / "a.png")
-    found = read_images(tmp_path)
-    assert found.skipped == [("huge.png", "12000 x 12000 pixels are more than 100,000,000")]
+    image_set = read_images(tmp_path)
+    assert image_set.skipped == [("huge.png", "12000 x 12000 pixels are more than 100,000,000")]
     assert list(recwarn) == []
 
 
@@ -83,20 +83,20 @@ def test_unreadable_files_among_readable_ones_are_skipped_with_a_reason(tmp_path
     (tmp_path / "text.png").write_text("not an image")
     (tmp_path / "cut.png").write_bytes(good.read_bytes()[:60])
     (tmp_path / "notes.txt").write_text("not asked for")
-    found = read_images(tmp_path)
-    assert found.names == ["good.png"]
-    assert [file.path for file in found.skipped] == ["cut.png", "empty.jpg", "text.png"]
-    assert all(file.reason for file in found.skipped)
-    assert found.skipped[2].reason == "not an image of a known format"
+    image_set = read_images(tmp_path)
+    assert image_set.names == ["good.png"]
+    assert [file.path for file in image_set.skipped] == ["cut.png", "empty.jpg", "text.png"]
+    assert all(file.reason for file in image_set.skipped)
+    assert image_set.skipped[2].reason == "not an image of a known format"
 
 
 def test_duplicates_are_named_with_the_first_that_is_the_same(tmp_path: Path) -> None:
     photos(tmp_path, 3)
     put(tmp_path / "copy.png", png(1))
     put(tmp_path / "other format.bmp", encoded(noise(1), "BMP"))
-    found = read_images(tmp_path)
-    assert len(found.images) == 5
-    assert found.duplicates == [("copy.png", "01.png"), ("other format.bmp", "01.png")]
+    image_set = read_images(tmp_path)
+    assert len(image_set.images) == 5
+    assert image_set.duplicates == [("copy.png", "01.png"), ("other format.bmp", "01.png")]
 
 
 def test_folders_are_classes_only_if_asked(tmp_path: Path) -> None:
@@ -134,9 +134,9 @@ def test_a_missing_source_and_a_strange_file_are_refused(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"channels": 2}, "channels must be 1 for grey, 3 for colour, or none, got 2"),
-        ({"fit": "stretch"}, "fit must be 'crop' or 'pad', got 'stretch'"),
-        ({"image_size": -8}, "image_size must be at least 1 pixel, got -8"),
+        ({"channels": 2}, "channels must be 1 for grey, 3 for colour, or None, got 2"),
+        ({"fit": "squeeze"}, "fit must be 'crop', 'pad' or 'stretch', got 'squeeze'"),
+        ({"image_size": -8}, "image_size must be at least 8 pixels, got -8"),
     ],
 )
 def test_options_that_no_image_can_be_brought_to_are_refused(
@@ -197,24 +197,24 @@ def test_several_splits_are_refused() -> None:
         def keys(self) -> list[str]:
             return ["train", "test"]
 
-    with pytest.raises(UserError, match=r"The data set has several splits. Choose one, .*dataset\['train'\]"):
+    with pytest.raises(UserError, match=r"several splits: train, test\. Choose one, for example dataset\['train'\]"):
         open_source(Splits())
 
 
 def test_an_image_set_is_taken_as_it_is_with_its_names_labels_and_splits() -> None:
     given = ImageSet(noise()[np.newaxis], ["mine"], np.array([7]), splits=np.array(["test"]))
-    found = read_images(given)
-    assert found.images is given.images
-    assert found.names == ["mine"]
-    assert found.labels is given.labels
-    assert found.splits is given.splits
+    image_set = read_images(given)
+    assert image_set.images is given.images
+    assert image_set.names == ["mine"]
+    assert image_set.labels is given.labels
+    assert image_set.splits is given.splits
 
 
 def test_arrays_keep_their_size_unless_one_is_asked_for() -> None:
     images = np.stack([noise(0, 20), noise(1, 20), noise(0, 20)])
-    found = read_images(images)
-    assert found.images is images
-    assert found.duplicates == [("2", "0")]
+    image_set = read_images(images)
+    assert image_set.images is images
+    assert image_set.duplicates == [("2", "0")]
     assert read_images(images, image_size=16, channels=1).images.shape == (3, 16, 16, 1)
 
 
@@ -232,18 +232,18 @@ def test_arrays_are_read_from_npy_and_npz_with_labels(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", images)
     np.savez(tmp_path / "a.npz", images=images, labels=[3, 4])
     assert np.array_equal(read_images(tmp_path / "a.npy").images[..., 0], images)
-    found = read_images(tmp_path / "a.npz", image_size=16, channels=3)
-    assert found.images.shape == (2, 16, 16, 3)
-    assert found.labels is not None
-    assert found.labels.tolist() == [3, 4]
+    image_set = read_images(tmp_path / "a.npz", image_size=16, channels=3)
+    assert image_set.images.shape == (2, 16, 16, 3)
+    assert image_set.labels is not None
+    assert image_set.labels.tolist() == [3, 4]
 
 
 def test_splits_are_read_from_npz_and_must_fit(tmp_path: Path) -> None:
     images = np.zeros((2, 8, 8), dtype=np.uint8)
     np.savez(tmp_path / "a.npz", images=images, splits=["train", "test"])
-    found = read_images(tmp_path / "a.npz", image_size=16)
-    assert found.splits is not None
-    assert found.splits.tolist() == ["train", "test"]
+    image_set = read_images(tmp_path / "a.npz", image_size=16)
+    assert image_set.splits is not None
+    assert image_set.splits.tolist() == ["train", "test"]
     for splits in (["train"], [0, 1]):
         np.savez(tmp_path / "b.npz", images=images, splits=splits)
         with pytest.raises(UserError, match=r"b.npz must hold one split, such as 'train', for each of its 2 images"):

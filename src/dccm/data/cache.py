@@ -2,7 +2,7 @@
 
 A folder of the cache belongs to one source and one way of preparing it:
 
-- `images.npy`: the pixels, (N, side, side, channels);
+- `images.npy`: the pixels, (N, height, width, channels);
 - `kept.i64` and `hashes.u64`: for each of them its number in the source and the hash of its pixels;
 - `manifest.csv`: one row for everything that the source named: path, status, reason, hash;
 - `manifest.json`: the source, how it was prepared, counts and a checksum; written last, so it means "complete";
@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
     """What became of one image of the source."""
 
     pixels: Bytes | None
-    """(side, side, channels), unless it was skipped."""
+    """(height, width, channels), unless it was skipped."""
     hash: bytes
     grey: bool
     reason: str
@@ -70,6 +70,8 @@ class Prepared:
     kept: npt.NDArray[np.int64]
     hashes: Hashes
     skipped: list[Skipped]
+    checksum: str
+    """Of the pixels."""
 
 
 class Writer:
@@ -167,10 +169,11 @@ def open_prepared(folder: Path, fingerprint: str) -> Prepared | None:
         kept = np.fromfile(folder / "kept.i64", dtype=np.int64)
         hashes = np.fromfile(folder / "hashes.u64", dtype=np.uint64)
         skipped = read_skipped(folder) if manifest["skipped"] else []
+        checksum = str(manifest["checksum"])
     except (OSError, EOFError, ValueError, KeyError, csv.Error):
         return None
     sound = len(images) == len(kept) == len(hashes) == manifest["images"] and len(skipped) == manifest["skipped"]
-    return Prepared(images, kept, hashes, skipped) if sound else None
+    return Prepared(images, kept, hashes, skipped, checksum) if sound else None
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
@@ -216,7 +219,7 @@ def _read_progress(folder: Path, fingerprint: str) -> Progress:
 
 
 def _checksum(path: Path, size: int) -> int | None:
-    """The checksum of the first bytes of a file, behind its head if it has one; none if there are fewer."""
+    """The checksum of the first bytes of a file, behind its head if it has one; None if there are fewer."""
     left, value = size, 0
     with path.open("rb") as file:
         if path.suffix == ".npy":

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -73,6 +73,12 @@ BENCHMARKS: dict[str, Benchmark] = {
 """All of them but the digits, which are no files."""
 
 
+def data_set_name(images: Any) -> str:
+    """The name of a data set, if that is what the user gave; a file or folder that is called so comes first."""
+    by_name = isinstance(images, str) and images in DATASETS and not Path(images).exists()
+    return images if by_name else ""
+
+
 def open_benchmark(
     name: str,
     root: Path | None = None,
@@ -85,7 +91,7 @@ def open_benchmark(
 
     Args:
         name: One of `DATASETS`.
-        root: Where its files are, or go; none: the folder of downloads in the user's cache.
+        root: Where its files are, or go; None: the folder of downloads in the user's cache.
         variant: `fine` for the 100 classes of CIFAR-100, `unlabelled` for the other images of STL-10, `val` for
             Tiny-ImageNet with its validation images as the split `test`.
         download: Get what is missing, if it can be had without a registration.
@@ -99,7 +105,7 @@ def open_benchmark(
     )
     if name == "digits":
         digits = load_digits()
-        return ArraySource(digits.images, digits.names, digits.labels)
+        return ArraySource(digits.images, digits.names, digits.labels, place="scikit-learn#digits")
     root = Path(root or cache_folder() / "datasets")
     try:
         path = _locate(name, root, download, on_progress)
@@ -116,7 +122,7 @@ def open_benchmark(
 def _locate(name: str, root: Path, download: bool, on_progress: Callable[[int, int], None] | None) -> Path:
     """The folder or archive of a data set, downloaded if need be."""
     benchmark = BENCHMARKS[name]
-    require(not root.is_file(), f"--data-root must be a folder, and {root} is a file. Give the folder that holds it.")
+    require(not root.is_file(), f"data_root must be a folder, and {root} is a file. Give the folder that holds it.")
     path = benchmark.locate(root)
     if path is None and benchmark.remotes and download:
         fetch(benchmark.remotes, root / benchmark.folder, on_progress)

@@ -1,4 +1,4 @@
-"""One image, whatever its kind, as a small square of bytes.
+"""One image, whatever its kind, as a few bytes of one size.
 
 Any bytes may be called an image. Only formats of this list are tried, none of which runs programs; what cannot be read
 raises an exception whose text is the reason.
@@ -13,9 +13,10 @@ from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageOps
+from PIL import Image
 
 from dccm.arrays import Bytes, Fit
+from dccm.data.resize import Size, fitted, require_fit, require_size
 from dccm.errors import require
 
 Image.init()  # Here, because threads that find plugins half loaded fail.
@@ -34,7 +35,7 @@ MOST_BYTES = 512 * 1024 * 1024
 """Of one file; a larger one is no picture that a network of 96 pixels needs."""
 
 _REDUCED = 1.5
-"""JPEG files are decoded at 1/2, 1/4 or 1/8 of their size if that is still this many times the wanted side."""
+"""JPEG files are decoded at 1/2, 1/4 or 1/8 of their size if that is still this many times the wanted size."""
 _ORIENTATION = 0x0112
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -45,30 +46,31 @@ _TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
+_LYING = frozenset({5, 6, 7, 8})
+"""Turns that make rows of columns."""
 
 
 @dataclass(frozen=True)
 class Preparation:
     """What every image is brought to."""
 
-    side: int
-    """Pixels along each side."""
+    size: Size
+    """Height and width in pixels."""
     fit: Fit = "crop"
-    """Crop the longer side to its middle, or pad the shorter one with black."""
     channels: int | None = None
-    """1 for grey, 3 for colour; none: grey if every image is, else colour."""
+    """1 for grey, 3 for colour; None: grey if every image is, else colour."""
 
     def __post_init__(self) -> None:
-        require(self.side > 0, f"image_size must be at least 1 pixel, got {self.side}. Take 32, 64 or 96.")
-        require(self.fit in ("crop", "pad"), f"fit must be 'crop' or 'pad', got '{self.fit}'.")
+        require_size(self.size)
+        require_fit(self.fit)
         require(
             self.channels in (None, 1, 3),
-            f"channels must be 1 for grey, 3 for colour, or none, got {self.channels}. Leave it out.",
+            f"channels must be 1 for grey, 3 for colour, or None, got {self.channels}. Leave it out.",
         )
 
 
 def decode(item: Path | bytes | npt.NDArray[Any] | Image.Image, wanted: Preparation) -> Bytes:
-    """One image as bytes, (side, side, 1 or 3), upright."""
+    """One image as bytes, (height, width, 1 or 3), upright."""
     if isinstance(item, Path):
         size = _regular(item).st_size
         if size > MOST_BYTES:
@@ -78,7 +80,7 @@ def decode(item: Path | bytes | npt.NDArray[Any] | Image.Image, wanted: Preparat
     if isinstance(item, bytes):
         return _decode_file(io.BytesIO(item), wanted)
     image = item if isinstance(item, Image.Image) else _from_pixels(np.asarray(item))
-    return _squared(image, wanted)
+    return _brought(image, wanted)
 
 
 def looks_like_image(path: Path) -> bool:
@@ -113,24 +115,20 @@ def _decode_file(file: IO[bytes], wanted: Preparation) -> Bytes:
     with Image.open(file, formats=FORMATS) as image:
         if image.width * image.height > MOST_PIXELS:
             raise ValueError(f"{image.width} x {image.height} pixels are more than {MOST_PIXELS:,}")
-        draft = round(_REDUCED * wanted.side)
+        draft = round(_REDUCED * max(wanted.size))
         image.draft(None, (draft, draft))
-        return _squared(image, wanted)
+        return _brought(image, wanted)
 
 
-def _squared(image: Image.Image, wanted: Preparation) -> Bytes:
+def _brought(image: Image.Image, wanted: Preparation) -> Bytes:
     image.load()  # Pillow turns TIFF files itself when it loads them, and then their note is gone.
-    turn = _TURNS.get(_orientation(image))
-    plain = _plain(image, wanted.channels)
-    size = (wanted.side, wanted.side)
-    if plain.size != size:
-        fitted = ImageOps.fit if wanted.fit == "crop" else ImageOps.pad
-        # Both are antialiased; to shrink, a Hamming window does with half the work of a bicubic one.
-        shrinks = min(plain.size) > wanted.side
-        plain = fitted(plain, size, method=Image.Resampling.HAMMING if shrinks else Image.Resampling.BICUBIC)
-    if turn is not None:
-        plain = plain.transpose(turn)  # Turning the small square is the same as turning the large image.
-    pixels = np.asarray(plain)
+    orientation = _orientation(image)
+    height, width = wanted.size
+    size = (width, height) if orientation in _LYING else (height, width)
+    small = fitted(_plain(image, wanted.channels), size, wanted.fit)
+    if orientation in _TURNS:
+        small = small.transpose(_TURNS[orientation])  # The same as turning the large image, with less work.
+    pixels = np.asarray(small)
     return pixels if pixels.ndim == 3 else pixels[..., np.newaxis]
 
 

@@ -1,15 +1,19 @@
 """Images as one array of bytes, with a name for each, and a reason for each that could not be read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageOps
 
-from dccm.arrays import Bytes, Fit
-from dccm.errors import require
+from dccm.arrays import Bytes
+from dccm.errors import UserError, require
+
+_AT_ONCE = 1000
+"""Images that are copied at a time."""
 
 
 class Skipped(NamedTuple):
@@ -27,6 +31,20 @@ class Duplicate(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Where images come from, and by what they are known again."""
+
+    kind: str = "array"
+    """Of the source: folder, zip archive, array, ..."""
+    place: str = ""
+    """Path or name of the source; empty: nowhere but in memory."""
+    key: str = ""
+    """Folder of the prepared images in the cache; empty: they are not kept there."""
+    checksum: str = ""
+    """crc32 of the pixels, in hexadecimal digits."""
+
+
+@dataclass(frozen=True)
 class ImageSet:
     """Images, and what belongs to each of them."""
 
@@ -40,6 +58,31 @@ class ImageSet:
     duplicates: Sequence[Duplicate] = field(default_factory=list)
     splits: npt.NDArray[np.str_] | None = None
     """`train` or `test` for each image, where both are known; for evaluation alone."""
+    stated: Origin = Origin()
+    """What was known of the origin when the images were read; of those in memory there is no checksum yet."""
+
+    @cached_property
+    def origin(self) -> Origin:
+        """Where the images come from; a checksum that is not known yet is computed when it is first asked for."""
+        return self.stated if self.stated.checksum else replace(self.stated, checksum=checksum(self.images))
+
+
+def checksum(images: Bytes) -> str:
+    """crc32 of all pixels, in hexadecimal digits."""
+    value = 0
+    for start in range(0, len(images), _AT_ONCE):
+        value = crc32(images[start : start + _AT_ONCE].tobytes(), value)
+    return f"{value:08x}"
+
+
+def require_all_read(image_set: ImageSet) -> None:
+    """Refuse what was skipped: answers for fewer images than were given would stand in other rows than the images."""
+    for path, reason in image_set.skipped[:1]:
+        count = len(image_set.skipped)
+        raise UserError(
+            f"{count} of {count + len(image_set.names)} images cannot be read; the first, {path}: {reason}. Leave them "
+            "out, or pass what read_images makes of them, which names those that can be read."
+        )
 
 
 def as_bytes(array: npt.ArrayLike) -> Bytes:
@@ -88,15 +131,6 @@ def with_channels(images: Bytes, channels: int | None) -> Bytes:
         (current, channels) == (3, 1),
         f"images must have {channels} channels for this model, got {current}. Convert them.",
     )
-    grey = images.astype(np.float32) @ np.array([0.299, 0.587, 0.114], dtype=np.float32)
-    return grey.round().astype(np.uint8)[..., np.newaxis]
-
-
-def resized(images: Bytes, side: int, fit: Fit = "crop") -> Bytes:
-    """Square images of this side: the longer side is cropped to its middle, or the shorter one padded with black."""
-    if images.shape[1:3] == (side, side):
-        return images
-    fitted = ImageOps.fit if fit == "crop" else ImageOps.pad
-    planes = (Image.fromarray(image[..., channel]) for image in images for channel in range(images.shape[3]))
-    squares = [np.asarray(fitted(plane, (side, side), method=Image.Resampling.BICUBIC)) for plane in planes]
-    return np.ascontiguousarray(np.stack(squares).reshape(len(images), -1, side, side).transpose(0, 2, 3, 1))
+    # Pillow's own rounding, so that a file and an array become the same grey.
+    weighed = images.astype(np.uint32) @ np.array([19595, 38470, 7471], dtype=np.uint32)
+    return ((weighed + 0x8000) >> 16).astype(np.uint8)[..., np.newaxis]

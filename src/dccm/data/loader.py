@@ -52,7 +52,7 @@ class Loader:
         batch_size: Images in a large batch.
         seed: Decides every order and draw.
         device: Where batches are wanted.
-        resident: Keep all bytes on the device; none: if that is a GPU with room for twice as much.
+        resident: Keep all bytes on the device; None: if that is a GPU with room for twice as much.
     """
 
     def __init__(

@@ -21,11 +21,10 @@ from dccm.arrays import Bytes
 from dccm.data.cache import Outcome, Prepared, Writer, locked, open_prepared, read_manifest, read_skipped
 from dccm.data.decode import Preparation, decode
 from dccm.data.duplicates import content_hash, find_duplicates
-from dccm.data.images import ImageSet
+from dccm.data.images import ImageSet, Origin
 from dccm.data.sources.base import Item, Source
 from dccm.errors import UserError, require
 from dccm.files import cache_folder, disk_error
-from dccm.machine import keep_memory
 
 OnImages = Callable[[int, int], None]
 """Called with images done and images in all."""
@@ -56,8 +55,8 @@ def prepare(
     Args:
         source: Where they come from.
         wanted: What each is brought to.
-        cache: Folder of the cache; none: the user's.
-        workers: Threads that decode; none: one for each processor.
+        cache: Folder of the cache; None: the user's.
+        workers: Threads that decode; None: one for each processor.
         on_progress: Called with images done and images in all.
         say: Called with a sentence that the user should read.
     """
@@ -77,23 +76,24 @@ def prepare(
                 _require_room(folder, source, wanted)
                 prepared = _fill(folder, source, wanted, workers or os.cpu_count() or 1, on_progress)
     except OSError as error:
-        again = "then run the same command again, or choose another folder with --cache"
+        again = "then prepare the images again, or choose another cache folder"
         kept = "what is prepared so far is kept"
-        raise disk_error(error, f"keep prepared images in {folder}", kept, again, "folder with --cache") from error
+        raise disk_error(error, f"keep prepared images in {folder}", kept, again, "cache folder") from error
     finally:
         if source.place is None and not (folder / "manifest.json").exists():
             shutil.rmtree(folder, ignore_errors=True)
     if source.place is None:
         weakref.finalize(prepared.images, shutil.rmtree, folder, ignore_errors=True)
-    return _image_set(source, prepared)
+    key = "" if source.place is None else folder.name
+    return _image_set(source, prepared, Origin(source.kind, source.place or "", key, prepared.checksum))
 
 
-def _image_set(source: Source, prepared: Prepared) -> ImageSet:
+def _image_set(source: Source, prepared: Prepared, origin: Origin) -> ImageSet:
     names = source.names.take(prepared.kept)
     labels = None if source.labels is None else source.labels[prepared.kept]
     splits = None if source.splits is None else source.splits[prepared.kept]
     duplicates = find_duplicates(prepared.hashes, names)
-    return ImageSet(prepared.images, names, labels, prepared.skipped, duplicates, splits)
+    return ImageSet(prepared.images, names, labels, prepared.skipped, duplicates, splits, origin)
 
 
 def _key(source: Source, wanted: Preparation) -> str:
@@ -104,10 +104,10 @@ def _key(source: Source, wanted: Preparation) -> str:
 
 def _fill(folder: Path, source: Source, wanted: Preparation, threads: int, on_progress: OnImages | None) -> Prepared:
     """Decode what is not decoded yet, and complete the preparation."""
-    shape = (wanted.side, wanted.side, wanted.channels or 3)
+    shape = (*wanted.size, wanted.channels or 3)
     with Writer(folder, shape, source.fingerprint()) as writer, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Whatever Pillow finds odd about a picture that it can read.
-        keep_memory()  # A third of the time went into handing memory back and forth for every picture.
+        _keep_memory()  # A third of the time went into handing memory back and forth for every picture.
         if writer.progress.done == 0:
             writer.note((path, "skipped", reason, "") for path, reason in source.skipped)
         groups = _groups(source, writer.progress.done)
@@ -123,8 +123,15 @@ def _fill(folder: Path, source: Source, wanted: Preparation, threads: int, on_pr
         grey = wanted.channels is None and writer.progress.grey
         writer.finish(_description(source, wanted), left_out=len(source.skipped), to_grey=grey)
     prepared = open_prepared(folder, source.fingerprint())
-    require(prepared is not None, f"The prepared images in {folder} do not stay as written. Choose another --cache.")
-    return prepared  # type: ignore[return-value]
+    if prepared is None:
+        raise UserError(f"The prepared images in {folder} do not stay as written. Choose another cache folder.")
+    return prepared
+
+
+def _keep_memory() -> None:
+    from dccm.machine import keep_memory  # Here, as it brings torch, which nothing else here needs.
+
+    keep_memory()
 
 
 def _in_order(function: Callable[[_Given], _Made], things: Iterable[_Given], threads: int) -> Iterator[_Made]:
@@ -207,10 +214,11 @@ def _require_some(folder: Path, source: Source, writer: Writer) -> None:
 
 
 def _require_room(folder: Path, source: Source, wanted: Preparation) -> None:
-    needed = len(source) * wanted.side**2 * (wanted.channels or 3)
+    height, width = wanted.size
+    needed = len(source) * height * width * (wanted.channels or 3)
     free = shutil.disk_usage(folder).free
     require(
         free > needed,
         f"The prepared images need {needed / 1e9:.1f} GB in {folder}, and {free / 1e9:.1f} GB are free. "
-        "Free some space, or choose another folder with --cache.",
+        "Free some space, or choose another cache folder.",
     )

@@ -1,18 +1,21 @@
 """Images of whatever kind the user has: the one door to all sources."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dccm.arrays import Fit
+from dccm.arrays import USUAL_SIDES, Fit
+from dccm.data.datasets import data_set_name, open_benchmark
 from dccm.data.decode import Preparation, side_of
 from dccm.data.duplicates import content_hashes, find_duplicates
-from dccm.data.images import ImageSet, as_bytes, resized, with_channels
-from dccm.data.prepare import prepare
+from dccm.data.images import ImageSet, Origin, as_bytes, with_channels
+from dccm.data.prepare import OnImages, prepare
+from dccm.data.published.download import OnBytes
+from dccm.data.resize import Size, as_size, require_fit, resized
 from dccm.data.sources.archive import TAR_SUFFIXES, Tar, Zip
 from dccm.data.sources.array_files import open_array_file
 from dccm.data.sources.arrays import ArraySource
@@ -21,25 +24,28 @@ from dccm.data.sources.folder import Folder
 from dccm.data.sources.listing import Listing
 from dccm.data.sources.objects import HuggingFace, Torch
 from dccm.data.sources.parquet import Parquet
-from dccm.errors import UserError, require
+from dccm.data.sources.subset import of_split
+from dccm.errors import UserError, choose, require
 
-SIDES = (32, 64, 96)
-"""Image sides that the paper's networks were made for."""
 _SAMPLED = 100
 """Images whose size is looked at to choose a side."""
 _KINDS = "a folder of images, a zip or tar archive, a parquet, .npy or .npz file, or a list of paths (.txt, .csv)"
 
 
 def read_images(
-    source: Any,
+    images: Any,
     *,
-    image_size: int | None = None,
+    image_size: int | Size | None = None,
     fit: Fit = "crop",
     channels: int | None = None,
     class_folders: bool = False,
+    split: str = "",
+    variant: str = "",
+    data_root: Path | None = None,
     cache: Path | None = None,
     workers: int | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnImages | None = None,
+    on_download: OnBytes | None = None,
     say: Callable[[str], None] | None = None,
 ) -> ImageSet:
     """Read images of any kind that `open_source` knows.
@@ -47,50 +53,117 @@ def read_images(
     Arrays are taken as they are. Everything else is decoded once, into a cache that later runs map into memory.
 
     Args:
-        source: A path, an array, a tensor or a data set.
-        image_size: Side to which images are brought; none: arrays keep theirs, others get the nearest of 32, 64, 96.
-        fit: Crop the longer side, or pad the shorter one.
-        channels: 1 or 3 to turn them into grey or colour; none: grey only if every image is.
+        images: What `open_source` takes.
+        image_size: Side to which images are brought, or height and width; None: arrays keep theirs, others get the
+            nearest of 32, 64, 96.
+        fit: How they are brought to it: crop what is too long, pad what is too short with black, or stretch.
+        channels: 1 or 3 to turn them into grey or colour; None: grey only if every image is.
         class_folders: The first folder of each path or name is the image's true class; for evaluation alone.
-        cache: Where prepared images are kept; none: the user's cache folder.
-        workers: Threads that decode; none: one for each processor.
+        split: Only the images of this split, such as train or test.
+        variant: Of a data set by name: other classes or images than those that the paper clusters.
+        data_root: Folder with the files of a data set by name; None: in the user's cache folder.
+        cache: Where prepared images are kept; None: the user's cache folder.
+        workers: Threads that decode; None: one for each processor.
         on_progress: Called with images done and images in all.
+        on_download: Called with bytes downloaded and bytes in all.
         say: Called with a sentence that the user should read.
     """
-    opened = open_source(source, class_folders=class_folders)
-    if isinstance(opened, ArraySource):
-        return _taken(opened, image_size, fit, channels)
-    wanted = Preparation(image_size or _usual_side(opened), fit, channels)
-    return prepare(opened, wanted, cache=cache, workers=workers, on_progress=on_progress, say=say)
+    size = None if image_size is None else as_size(image_size)
+    require_fit(fit)
+    if isinstance(images, ImageSet) and not (class_folders or split or variant) and _fits(images, size, channels):
+        return images
+    source = open_source(
+        images,
+        class_folders=class_folders,
+        split=split,
+        variant=variant,
+        data_root=data_root,
+        on_download=on_download,
+    )
+    if isinstance(source, ArraySource):
+        return _taken(source, size, fit, channels)
+    wanted = Preparation(size or _usual_size(source), fit, channels)
+    return prepare(source, wanted, cache=cache, workers=workers, on_progress=on_progress, say=say)
 
 
-def open_source(thing: Any, *, class_folders: bool = False) -> Source:
-    """The source that fits what the user gave."""
-    source = _opened(thing)
+def open_source(
+    images: Any,
+    *,
+    class_folders: bool = False,
+    split: str = "",
+    variant: str = "",
+    data_root: Path | None = None,
+    on_download: OnBytes | None = None,
+) -> Source:
+    """The source that fits what the user gave.
+
+    Args:
+        images: An array (N, H, W) or (N, H, W, C), a tensor (N, C, H, W); a list of paths, of images of Pillow or of
+            arrays; the path of a folder, an archive, a parquet or array file, or a list; a data set of torch or Hugging
+            Face; an `ImageSet`, a `Source`, or the name of a data set.
+        class_folders: As for `read_images`, and so are the others.
+        split: Only the images of this split.
+        variant: Of a data set by name.
+        data_root: Folder with the files of a data set by name.
+        on_download: Called with bytes downloaded and bytes in all.
+    """
+    name = data_set_name(images)
+    require(
+        bool(name) or not variant,
+        f"variant is for data sets by name, and {_called(images)} is none, got '{variant}'. Leave it out.",
+    )
+    if name:
+        source = open_benchmark(name, data_root, variant=variant, on_progress=on_download)
+    else:
+        chosen = _split_by_key(images, split)
+        source, split = _opened(chosen), "" if chosen is not images else split
     if class_folders:
         source.label_by_folder()
-    return source
+    return of_split(source, split) if split else source
 
 
-def _opened(thing: Any) -> Source:
-    if isinstance(thing, Source):
-        return thing
-    if isinstance(thing, ImageSet):
-        return ArraySource(thing.images, thing.names, thing.labels, thing.splits)
-    if isinstance(thing, str | Path):
-        return _open_path(Path(thing))
-    if isinstance(thing, np.ndarray):
-        return ArraySource(as_bytes(thing))
-    if hasattr(thing, "column_names"):
-        require(
-            not hasattr(thing, "keys"),
-            "The data set has several splits. Choose one, for example dataset['train'].",
-        )
-        return HuggingFace(thing)
-    if hasattr(thing, "detach"):
-        pixels = thing.detach().cpu().numpy()
+def _called(images: Any) -> str:
+    return str(images) if isinstance(images, str | Path) else f"what was given ({type(images).__name__})"
+
+
+def _split_by_key(images: Any, split: str) -> Any:
+    """One split of a `datasets.DatasetDict`; anything else as it is."""
+    if not (hasattr(images, "column_names") and hasattr(images, "keys")):
+        return images
+    known = list(images.keys())
+    require(
+        bool(split), f"The data set has several splits: {', '.join(known)}. Choose one, for example dataset['train']."
+    )
+    return images[choose(split, known, "split", "dataset.keys()")]
+
+
+def _opened(images: Any) -> Source:
+    if isinstance(images, Source):
+        return images
+    if isinstance(images, ImageSet):
+        return _of_image_set(images)
+    if isinstance(images, str | Path):
+        return _open_path(Path(images))
+    if hasattr(images, "column_names"):
+        return HuggingFace(images)
+    if hasattr(images, "detach"):
+        pixels = images.detach().cpu().numpy()
         return ArraySource(as_bytes(pixels.transpose(0, 2, 3, 1) if pixels.ndim == 4 else pixels))
-    return Torch(thing)
+    if hasattr(images, "to_numpy"):  # A column of a table.
+        images = images.to_numpy()
+    if isinstance(images, np.ndarray):
+        named = images.ndim == 1 and images.dtype.kind in "OUT"  # Paths, or images of Pillow.
+        return Torch(images.tolist()) if named else ArraySource(as_bytes(images))
+    if isinstance(images, Iterable) and not (hasattr(images, "__len__") and hasattr(images, "__getitem__")):
+        images = list(images)
+    return Torch(images)
+
+
+def _of_image_set(image_set: ImageSet) -> ArraySource:
+    source = ArraySource(image_set.images, image_set.names, image_set.labels, image_set.splits)
+    source.kind, source.place = image_set.stated.kind, image_set.stated.place or None
+    source.skipped = image_set.skipped
+    return source
 
 
 def _open_path(path: Path) -> Source:
@@ -112,22 +185,31 @@ def _open_path(path: Path) -> Source:
     raise UserError(f"{path} is of no kind that can be read. Give {_KINDS}.")
 
 
-def _taken(source: ArraySource, image_size: int | None, fit: Fit, channels: int | None) -> ImageSet:
+def _fits(image_set: ImageSet, size: Size | None, channels: int | None) -> bool:
+    """Whether images are already as they are wanted."""
+    shape = image_set.images.shape
+    return image_set.images.dtype == np.uint8 and size in (None, shape[1:3]) and channels in (None, *shape[3:])
+
+
+def _taken(source: ArraySource, size: Size | None, fit: Fit, channels: int | None) -> ImageSet:
     """An array, changed only where that was asked for."""
-    images = source.images if image_size is None else resized(source.images, image_size, fit)
-    images = with_channels(images, channels)
+    # Grey before it is resized, as files are.
+    images = with_channels(source.images, channels)
+    images = images if size is None else resized(images, size, fit)
     duplicates = find_duplicates(content_hashes(images), source.names)
-    return ImageSet(images, source.names, source.labels, [], duplicates, source.splits)
+    origin = Origin(source.kind, source.place or "")
+    return ImageSet(images, source.names, source.labels, source.skipped, duplicates, source.splits, origin)
 
 
-def _usual_side(source: Source) -> int:
+def _usual_size(source: Source) -> Size:
     """The paper's side nearest to the median shorter side of (up to 100 of) the images."""
     step = 1 if source.in_order else max(1, len(source) // _SAMPLED)
     sides = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Decoding reports what is wrong, with its reason.
+        warnings.simplefilter("ignore")  # Decoding tells what is wrong, with its reason.
         for place in range(0, min(len(source), step * _SAMPLED), step):
             with suppress(Exception):
                 sides.append(side_of(source.read(place)))
-    usual = float(np.median(sides)) if sides else SIDES[0]
-    return min(SIDES, key=lambda side: abs(side - usual))
+    usual = float(np.median(sides)) if sides else USUAL_SIDES[0]
+    side = min(USUAL_SIDES, key=lambda known: abs(known - usual))
+    return side, side

@@ -62,6 +62,7 @@ class Model:
 
     def __init__(self, method: Clusterer[Any], shape: ImageShape, config: RunConfig) -> None:
         self.rows: dict[str, Any] | None = None
+        """How rows of numbers become images, for a model that was trained on such."""
         self.method = method
         self.shape = shape
         self.config = config
@@ -105,13 +106,8 @@ class Model:
         self.method.eval()
         return self.loader(images).over_all(function)
 
-    def save(self, folder: Path, rows: dict[str, Any] | None = None) -> None:
-        """Write `model.json` and `weights.safetensors` into a folder.
-
-        Args:
-            folder: Where to.
-            rows: How rows of numbers become images, for a model that was trained on such.
-        """
+    def save(self, folder: Path) -> None:
+        """Write `model.json` and `weights.safetensors` into a folder."""
         folder.mkdir(parents=True, exist_ok=True)
         write_tensors(folder / "weights.safetensors", self.method.state_dict(), {"format": FORMAT})
         document = {
@@ -122,7 +118,7 @@ class Model:
             "dataset": self.config.dataset,
             "image_shape": self.shape._asdict(),
             "settings": self.config.settings(),
-            "rows": rows,
+            "rows": self.rows,
         }
         write_atomically(folder / "model.json", json.dumps(document, indent=1) + "\n")
 

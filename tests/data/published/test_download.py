@@ -171,7 +171,7 @@ def test_without_a_network_the_way_out_is_named(tmp_path: Path, slept: list[floa
         nobody = Remote(f"http://127.0.0.1:{unused.getsockname()[1]}/set.bin", "", 10)
     with pytest.raises(UserError) as caught:
         fetch([nobody], tmp_path)
-    for words in ("set.bin", nobody.url, "refused", "Go online", f"put the file into {tmp_path}", "--data-root"):
+    for words in ("set.bin", nobody.url, "refused", "Go online", f"put the file into {tmp_path}", "data_root"):
         assert words in str(caught.value)
     assert slept == [1.0, 2.0, 4.0]
 
@@ -216,7 +216,7 @@ def test_a_disk_that_fills_up_keeps_what_has_come(
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, server: Server) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="Cannot write .*file: .*Choose another folder with --data-root"):
+    with pytest.raises(UserError, match="Cannot write .*file: .*Choose another data_root"):
         fetch([remote(server)], tmp_path / "file")
 
 

@@ -59,7 +59,7 @@ def test_the_fingerprint_changes_with_a_file(tmp_path: Path) -> None:
 
 def test_without_its_files_imagenet_says_where_to_get_them(tmp_path: Path) -> None:
     with pytest.raises(
-        UserError, match="ImageNet-10 is not in .*registration.*image-net.org.*train/n02056570 .*--data-root"
+        UserError, match="ImageNet-10 is not in .*registration.*image-net.org.*train/n02056570 .*data_root"
     ):
         opened(tmp_path)
 

@@ -73,9 +73,9 @@ def test_members_of_one_name_are_all_read(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize("name", ["line\nbreak.png", "return\r.png", 'a, "b".png', "🐟.png", "a" * 3_000 + ".png"])
 def test_odd_names_stay_as_they_are(tmp_path: Path, suffix: str, name: str) -> None:
     path = archive(tmp_path / f"a{suffix}", {name: png(), "broken" + name: b"nothing"})
-    found = prepare(open_source(path), Preparation(24), cache=tmp_path / "cache")
-    assert found.names == [name]
-    assert [path for path, _ in found.skipped] == ["broken" + name]
+    image_set = prepare(open_source(path), Preparation((24, 24)), cache=tmp_path / "cache")
+    assert image_set.names == [name]
+    assert [path for path, _ in image_set.skipped] == ["broken" + name]
     assert [row["path"] for row in rows(tmp_path / "cache")] == [name, "broken" + name]
 
 
@@ -88,9 +88,9 @@ def test_names_of_a_tar_archive_may_be_any_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".zip", ".tar", ".tar.gz"])
 def test_a_broken_member_does_not_harm_the_others(tmp_path: Path, suffix: str) -> None:
     path = archive(tmp_path / f"a{suffix}", {"a.png": png(0), "b.png": b"nothing", "c.png": png(1), "d.png": b""})
-    found = prepare(open_source(path), Preparation(24), cache=tmp_path / "cache")
-    assert found.names == ["a.png", "c.png"]
-    assert [path for path, _ in found.skipped] == ["b.png", "d.png"]
+    image_set = prepare(open_source(path), Preparation((24, 24)), cache=tmp_path / "cache")
+    assert image_set.names == ["a.png", "c.png"]
+    assert [path for path, _ in image_set.skipped] == ["b.png", "d.png"]
 
 
 @pytest.mark.parametrize("suffix", [".zip", *TAR_SUFFIXES])
@@ -110,9 +110,9 @@ def test_an_archive_that_is_replaced_while_it_is_read_is_read_anew_later(tmp_pat
     source = Zip(zipped(tmp_path / "a.zip", {"a.png": png(0)}))
     zipped(tmp_path / "new.zip", {"a.png": png(1)}).replace(tmp_path / "a.zip")
     os.utime(tmp_path / "a.zip", ns=(1, 1))
-    prepare(source, Preparation(24), cache=tmp_path / "cache")
-    found = prepare(Zip(tmp_path / "a.zip"), Preparation(24), cache=tmp_path / "cache")
-    assert (found.images[0] == noise(1)).all()
+    prepare(source, Preparation((24, 24)), cache=tmp_path / "cache")
+    image_set = prepare(Zip(tmp_path / "a.zip"), Preparation((24, 24)), cache=tmp_path / "cache")
+    assert (image_set.images[0] == noise(1)).all()
 
 
 def changed(path: Path, old: bytes, new: bytes, *, times: int) -> Path:
@@ -137,12 +137,12 @@ def test_a_zip_member_that_is_larger_than_it_says_does_not_fill_the_memory(tmp_p
     path = lying(tmp_path / "a.zip", method, 60_000_000, 1_000)
     tracemalloc.start()
     try:
-        found = prepare(Zip(path), Preparation(24), cache=tmp_path / "cache")
+        image_set = prepare(Zip(path), Preparation((24, 24)), cache=tmp_path / "cache")
         assert tracemalloc.get_traced_memory()[1] < 20_000_000
     finally:
         tracemalloc.stop()
-    assert [path for path, _ in found.skipped] == ["bomb.png"]
-    assert found.names == ["a.png"]
+    assert [path for path, _ in image_set.skipped] == ["bomb.png"]
+    assert image_set.names == ["a.png"]
 
 
 def test_a_zip_member_that_says_it_is_huge_is_skipped_unread(tmp_path: Path) -> None:
@@ -157,9 +157,9 @@ def test_an_encrypted_member_is_skipped_with_a_reason(tmp_path: Path) -> None:
         changed(path, head + b"\0\0", head + b"\1\0", times=1)
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("a.png", png(1))
-    found = prepare(Zip(path), Preparation(24), cache=tmp_path / "cache")
-    assert found.names == ["a.png"]
-    assert [(path, "encrypted" in reason) for path, reason in found.skipped] == [("secret.png", True)]
+    image_set = prepare(Zip(path), Preparation((24, 24)), cache=tmp_path / "cache")
+    assert image_set.names == ["a.png"]
+    assert [(path, "encrypted" in reason) for path, reason in image_set.skipped] == [("secret.png", True)]
 
 
 def test_a_zip_member_without_a_name_is_no_image(tmp_path: Path) -> None:
@@ -171,9 +171,9 @@ def test_a_zip_member_without_a_name_is_no_image(tmp_path: Path) -> None:
 def test_a_zip_member_with_damaged_bytes_is_skipped(tmp_path: Path) -> None:
     path = zipped(tmp_path / "a.zip", {"a.png": png(0), "b.png": png(1)}, zipfile.ZIP_STORED)
     changed(path, png(0)[100:120], bytes(20), times=1)
-    found = prepare(Zip(path), Preparation(24), cache=tmp_path / "cache")
-    assert found.names == ["b.png"]
-    assert "Bad CRC-32" in found.skipped[0].reason
+    image_set = prepare(Zip(path), Preparation((24, 24)), cache=tmp_path / "cache")
+    assert image_set.names == ["b.png"]
+    assert "Bad CRC-32" in image_set.skipped[0].reason
 
 
 @pytest.mark.parametrize("share", [0.3, 0.9, 0.99])

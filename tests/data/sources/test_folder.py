@@ -123,10 +123,10 @@ def test_pipes_sockets_and_devices_are_skipped_without_waiting(tmp_path: Path, m
     monkeypatch.chdir(folder)
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("socket.png")  # A short path: it may have some 100 characters.
-        found = within(30, lambda: prepare(Folder(folder), Preparation(24), cache=cache))
-    assert found.names == ["00.png"]
+        image_set = within(30, lambda: prepare(Folder(folder), Preparation((24, 24)), cache=cache))
+    assert image_set.names == ["00.png"]
     names = ("device.png", "pipe.jpg", "socket.png")
-    assert found.skipped == [(name, "cannot be opened: not a regular file") for name in names]
+    assert image_set.skipped == [(name, "cannot be opened: not a regular file") for name in names]
 
 
 @posix
@@ -159,9 +159,9 @@ def test_a_file_that_may_not_be_read_is_skipped_with_a_reason(tmp_path: Path, mo
         return opened(path, *options, **more)  # type: ignore[call-overload]
 
     monkeypatch.setattr(Path, "open", refused)  # Taking away the rights of a file does not stop root.
-    found = prepare(Folder(tmp_path / "photos"), Preparation(24), cache=tmp_path / "cache")
-    assert found.names == ["00.png"]
-    assert found.skipped == [("no suffix", "cannot be opened: Permission denied"), ("01.png", "Permission denied")]
+    image_set = prepare(Folder(tmp_path / "photos"), Preparation((24, 24)), cache=tmp_path / "cache")
+    assert image_set.names == ["00.png"]
+    assert image_set.skipped == [("no suffix", "cannot be opened: Permission denied"), ("01.png", "Permission denied")]
 
 
 @posix
@@ -169,9 +169,9 @@ def test_a_file_that_may_not_be_read_is_skipped_with_a_reason(tmp_path: Path, mo
 def test_odd_names_stay_as_they_are(tmp_path: Path, name: str) -> None:
     put(tmp_path / "photos" / name, png(1))
     put(tmp_path / "photos" / f"broken {name}", b"nothing")
-    found = prepare(Folder(tmp_path / "photos"), Preparation(24), cache=tmp_path / "cache")
-    assert found.names == [name]
-    assert [path for path, _ in found.skipped] == [f"broken {name}"]
+    image_set = prepare(Folder(tmp_path / "photos"), Preparation((24, 24)), cache=tmp_path / "cache")
+    assert image_set.names == [name]
+    assert [path for path, _ in image_set.skipped] == [f"broken {name}"]
     assert {row["path"]: row["status"] for row in rows(tmp_path / "cache")} == {
         name: "ok",
         f"broken {name}": "skipped",
@@ -184,10 +184,10 @@ def test_names_that_are_no_text_stay_as_they_are(tmp_path: Path) -> None:
     for number, name in enumerate(names):
         put(tmp_path / "photos" / os.fsdecode(name), png(number))
     put(tmp_path / "photos" / os.fsdecode(b"\xff broken.png"), b"nothing")
-    found = prepare(Folder(tmp_path / "photos"), Preparation(24), cache=tmp_path / "cache")
-    assert [os.fsencode(name) for name in found.names] == names
-    assert np.array_equal(found.images, [noise(number) for number in range(3)])
-    assert [os.fsencode(path) for path, _ in found.skipped] == [b"\xff broken.png"]
+    image_set = prepare(Folder(tmp_path / "photos"), Preparation((24, 24)), cache=tmp_path / "cache")
+    assert [os.fsencode(name) for name in image_set.names] == names
+    assert np.array_equal(image_set.images, [noise(number) for number in range(3)])
+    assert [os.fsencode(path) for path, _ in image_set.skipped] == [b"\xff broken.png"]
     assert {os.fsencode(row["path"]) for row in rows(tmp_path / "cache")} == {*names, b"\xff broken.png"}
 
 

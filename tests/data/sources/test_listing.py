@@ -101,15 +101,15 @@ def test_a_name_with_a_zero_byte_is_skipped(folder: Path) -> None:
 
 def test_a_file_that_is_listed_twice_is_read_twice(folder: Path) -> None:
     source = listing(folder, "photos/00.png\nphotos/00.png\n")
-    found = prepare(source, Preparation(24), cache=folder / "cache")
-    assert len(found.images) == 2
-    assert found.duplicates == [("photos/00.png", "photos/00.png")]
+    image_set = prepare(source, Preparation((24, 24)), cache=folder / "cache")
+    assert len(image_set.images) == 2
+    assert image_set.duplicates == [("photos/00.png", "photos/00.png")]
 
 
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("a.txt", b"", "The list .* names no file. Write one path a line"),
+        ("a.txt", b"", "The list .* names no file. Write one path per line"),
         ("a.txt", b"\n \n", "names no file"),
         ("a.csv", b"", "names no file"),
         ("a.csv", b"path,label\n", "names no file"),

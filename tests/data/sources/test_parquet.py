@@ -81,12 +81,12 @@ def test_rows_are_numbered_where_paths_are_missing_or_not_unique(tmp_path: Path,
 def test_rows_without_an_image_are_skipped_with_a_reason(tmp_path: Path) -> None:
     images = [None, *cells(1), {"bytes": None, "path": "elsewhere.png"}, {"bytes": b"nothing", "path": "x.png"}]
     path = table(tmp_path / "a.parquet", {"image": images, "label": [0, 1, 2, 3]})
-    found = prepare(opened(path), Preparation(24), cache=tmp_path / "cache")
-    assert found.names == ["a/1"]
-    assert found.labels is not None
-    assert found.labels.tolist() == [1]
+    image_set = prepare(opened(path), Preparation((24, 24)), cache=tmp_path / "cache")
+    assert image_set.names == ["a/1"]
+    assert image_set.labels is not None
+    assert image_set.labels.tolist() == [1]
     nothing = "the row holds no bytes of an image"
-    assert found.skipped == [("a/0", nothing), ("a/2", nothing), ("a/3", "not an image of a known format")]
+    assert image_set.skipped == [("a/0", nothing), ("a/2", nothing), ("a/3", "not an image of a known format")]
 
 
 def test_splits_stay_with_their_images_and_a_cache_from_before_them_still_opens(tmp_path: Path) -> None:
@@ -94,14 +94,14 @@ def test_splits_stay_with_their_images_and_a_cache_from_before_them_still_opens(
     path = table(tmp_path / "a.parquet", {"image": images, "split": ["train", "train", "test"]})
     source = opened(path)
     source.splits = None  # As when nothing knew of them.
-    assert prepare(source, Preparation(24), cache=tmp_path / "cache").splits is None
+    assert prepare(source, Preparation((24, 24)), cache=tmp_path / "cache").splits is None
     told: list[int] = []
-    found = prepare(
-        opened(path), Preparation(24), cache=tmp_path / "cache", on_progress=lambda done, _: told.append(done)
+    image_set = prepare(
+        opened(path), Preparation((24, 24)), cache=tmp_path / "cache", on_progress=lambda done, _: told.append(done)
     )
     assert told == []
-    assert found.splits is not None
-    assert found.splits.tolist() == ["train", "test"]
+    assert image_set.splits is not None
+    assert image_set.splits.tolist() == ["train", "test"]
 
 
 def test_a_file_without_splits_has_none(tmp_path: Path) -> None:
@@ -148,10 +148,10 @@ def test_damage_within_the_images_harms_those_images_alone(tmp_path: Path) -> No
     content = path.read_bytes()
     start = content.index(png(3)) - 4
     put(path, content[:start] + b"\xff\xff\xff\x7f" + content[start + 4 :])  # The length of the last image.
-    found = prepare(opened(path), Preparation(24), cache=tmp_path / "cache")
-    assert list(found.names[:2]) == ["a/0", "a/1"]
-    assert [path for path, _ in found.skipped][-1] == "a/3"
-    assert all(reason for _, reason in found.skipped)
+    image_set = prepare(opened(path), Preparation((24, 24)), cache=tmp_path / "cache")
+    assert list(image_set.names[:2]) == ["a/0", "a/1"]
+    assert [path for path, _ in image_set.skipped][-1] == "a/3"
+    assert all(reason for _, reason in image_set.skipped)
 
 
 def test_damage_within_names_or_labels_is_refused_in_a_sentence(tmp_path: Path) -> None:
@@ -173,9 +173,9 @@ def test_names_that_are_no_text_are_refused_in_a_sentence(tmp_path: Path) -> Non
 def test_a_file_of_another_layout_among_the_others_is_skipped_row_by_row(tmp_path: Path) -> None:
     table(tmp_path / "a.parquet", {"image": cells(0)})
     table(tmp_path / "b.parquet", {"picture": [png(1)]})
-    found = prepare(opened(tmp_path), Preparation(24), cache=tmp_path.with_name("cache-of-layouts"))
-    assert len(found.images) == 1
-    assert [(path, bool(reason)) for path, reason in found.skipped] == [("b/0", True)]
+    image_set = prepare(opened(tmp_path), Preparation((24, 24)), cache=tmp_path.with_name("cache-of-layouts"))
+    assert len(image_set.images) == 1
+    assert [(path, bool(reason)) for path, reason in image_set.skipped] == [("b/0", True)]
 
 
 def test_the_fingerprint_changes_when_one_of_the_files_does(tmp_path: Path) -> None:
@@ -191,8 +191,8 @@ def test_images_are_found_in_the_cache_without_reading_the_rows_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = table(tmp_path / "a.parquet", {"image": cells(0, 1)})
-    first = prepare(opened(path), Preparation(24), cache=tmp_path / "cache")
+    first = prepare(opened(path), Preparation((24, 24)), cache=tmp_path / "cache")
     monkeypatch.setattr(Parquet, "read", None)
-    second = prepare(opened(path), Preparation(24), cache=tmp_path / "cache")
+    second = prepare(opened(path), Preparation((24, 24)), cache=tmp_path / "cache")
     assert np.array_equal(first.images, second.images)
     assert first.names == second.names

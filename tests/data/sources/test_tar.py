@@ -44,11 +44,11 @@ def test_members_that_are_no_files_are_skipped_with_a_reason(tmp_path: Path) -> 
 @pytest.mark.parametrize("where", [STEP + 600, STEP + 512 + len(png(1)) - 1])
 def test_an_archive_that_ends_within_a_picture_keeps_those_before(tmp_path: Path, where: int) -> None:
     source = Tar(cut(tar(tmp_path / "a.tar", PICTURES), where))
-    found = prepare(source, Preparation(24), cache=tmp_path / "cache")
-    assert found.names == ["0.png"]
-    assert [path for path, _ in found.skipped] == ["a.tar", "1.png"]
-    assert "the archive is damaged behind its first 2 images" in found.skipped[0].reason
-    assert found.skipped[1].reason == "the archive ends within it"
+    image_set = prepare(source, Preparation((24, 24)), cache=tmp_path / "cache")
+    assert image_set.names == ["0.png"]
+    assert [path for path, _ in image_set.skipped] == ["a.tar", "1.png"]
+    assert "the archive is damaged behind its first 2 images" in image_set.skipped[0].reason
+    assert image_set.skipped[1].reason == "the archive ends within it"
 
 
 @pytest.mark.parametrize("where", [STEP, STEP + 1, STEP + 511])
@@ -73,21 +73,21 @@ def test_a_compressed_archive_that_was_cut_keeps_what_is_before_the_damage(tmp_p
     # Noise does not shrink, and bzip2 works in blocks of 900 kB, so the pictures are many.
     path = tar(tmp_path / f"a{suffix}", {f"{number:04}.png": png(number, 64) for number in range(160)})
     cut(path, int(0.8 * path.stat().st_size))
-    found = prepare(Tar(path), Preparation(64), cache=tmp_path / "cache", workers=1)
-    assert 60 <= len(found.images) < 160
-    assert found.names == [f"{number:04}.png" for number in range(len(found.images))]
-    assert all((found.images[number] == noise(number, 64)).all() for number in (0, len(found.images) - 1))
-    assert any("the archive is damaged" in reason for path, reason in found.skipped)
-    assert len(rows(tmp_path / "cache")) == len(found.images) + len(found.skipped)
+    image_set = prepare(Tar(path), Preparation((64, 64)), cache=tmp_path / "cache", workers=1)
+    assert 60 <= len(image_set.images) < 160
+    assert image_set.names == [f"{number:04}.png" for number in range(len(image_set.images))]
+    assert all((image_set.images[number] == noise(number, 64)).all() for number in (0, len(image_set.images) - 1))
+    assert any("the archive is damaged" in reason for path, reason in image_set.skipped)
+    assert len(rows(tmp_path / "cache")) == len(image_set.images) + len(image_set.skipped)
 
 
 def test_damaged_bytes_in_a_gzip_file_are_noticed(tmp_path: Path) -> None:
     path = tar(tmp_path / "a.tar.gz", {f"{number}.png": png(number) for number in range(40)})
     content = bytearray(path.read_bytes())
     content[len(content) // 2 :: 7] = bytes(len(content[len(content) // 2 :: 7]))
-    found = prepare(Tar(put(path, content)), Preparation(24), cache=tmp_path / "cache")
-    assert 10 < len(found.images) < 40
-    assert found.skipped
+    image_set = prepare(Tar(put(path, content)), Preparation((24, 24)), cache=tmp_path / "cache")
+    assert 10 < len(image_set.images) < 40
+    assert image_set.skipped
 
 
 def test_a_member_that_says_it_is_huge_is_skipped_and_ends_the_archive(tmp_path: Path) -> None:
@@ -145,9 +145,9 @@ def test_a_name_that_would_fill_the_memory_is_not_read(tmp_path: Path, kind: byt
 def test_a_very_long_name_is_kept(tmp_path: Path) -> None:
     name = "a" * 200_000 + ".png"
     path = tar(tmp_path / "a.tar", {name: png(), "broken" + name: b"nothing"})
-    found = prepare(Tar(path), Preparation(24), cache=tmp_path / "cache")
-    assert found.names == [name]
-    assert [path for path, _ in found.skipped] == ["broken" + name]
+    image_set = prepare(Tar(path), Preparation((24, 24)), cache=tmp_path / "cache")
+    assert image_set.names == [name]
+    assert [path for path, _ in image_set.skipped] == ["broken" + name]
 
 
 def negative(how: str) -> bytes:

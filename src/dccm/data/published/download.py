@@ -18,7 +18,6 @@ from dccm.errors import UserError, require
 from dccm.files import disk_error
 
 OnBytes = Callable[[int, int], None]
-"""Called with images done and images in all."""
 """Called with the bytes that are there and the bytes in all."""
 
 _SECONDS = 30.0
@@ -142,7 +141,7 @@ def _require_room(remotes: Sequence[Remote], folder: Path) -> None:
     require(
         free > needed,
         f"{', '.join(remote.name for remote in remotes)} must be downloaded into {folder}, {needed / 1e9:.1f} GB, and "
-        f"{free / 1e9:.1f} GB are free there. Free some space, or choose another folder with --data-root.",
+        f"{free / 1e9:.1f} GB are free there. Free some space, or choose another data_root.",
     )
 
 
@@ -152,9 +151,9 @@ def _on_disk(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        again = "then run the same command again, or choose another folder with --data-root"
+        again = "then try again: it goes on from there, or choose another data_root"
         kept = "what has come so far is kept"
-        raise disk_error(error, f"write {path}", kept, again, "folder with --data-root") from error
+        raise disk_error(error, f"write {path}", kept, again, "data_root") from error
 
 
 @contextmanager
@@ -177,8 +176,8 @@ def _alone(folder: Path) -> Iterator[None]:
 def _unreachable(remote: Remote, target: Path, error: Exception) -> UserError:
     reason = f"the server answers {error.code} {error.reason}" if isinstance(error, HTTPError) else _reason(error)
     return UserError(
-        f"{remote.name} cannot be downloaded from {remote.url}: {reason}. Go online and run the same command again, "
-        f"or put the file into {target.parent} yourself, or say with --data-root in which folder it is."
+        f"{remote.name} cannot be downloaded from {remote.url}: {reason}. Go online and try again, "
+        f"or put the file into {target.parent} yourself, or say as data_root in which folder it is."
     )
 
 
@@ -190,5 +189,5 @@ def _reason(error: Exception) -> str:
 def _wrong(remote: Remote, target: Path, found: str) -> str:
     return (
         f"What came from {remote.url} is not the published file: its md5 sum must be {remote.md5}, got {found}; it "
-        f"was deleted. Run the same command again later, or put the file into {target.parent} yourself."
+        f"was deleted. Try again later, or put the file into {target.parent} yourself."
     )

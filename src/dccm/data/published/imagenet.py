@@ -56,7 +56,7 @@ def _benchmark(subset: str) -> Benchmark:
         partial(read_imagenet, subset),
         "it cannot be downloaded, since ImageNet asks for a registration. Register at https://image-net.org, get "
         "ILSVRC2012_img_train.tar, unpack it and the archives of the classes in it, so that there is a folder "
-        f"train/{first} with its JPEG files and so on, and name the folder that holds train with --data-root",
+        f"train/{first} with its JPEG files and so on, and give the folder that holds train as data_root",
     )
 
 

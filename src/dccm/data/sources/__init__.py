@@ -1,1 +1,1 @@
-"""Where images come from, one kind a file."""
+"""Where images come from, one file for each kind."""

@@ -19,11 +19,11 @@ class ArraySource(Source):
 
     Args:
         images: uint8, (N, H, W, C); in memory, or mapped from a file.
-        names: One for each image; none: their numbers.
+        names: One for each image; None: their numbers.
         labels: True classes, (N,); for evaluation alone.
         splits: `train` or `test` for each image.
-        place: Where they are; none: nowhere but in memory.
-        files: What they were read from; none: the place itself.
+        place: Where they are; None: nowhere but in memory.
+        files: What they were read from; empty: the place itself.
     """
 
     kind = "array"

@@ -4,7 +4,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ class Source(ABC):
     is the reason that the user sees; the others go on.
     """
 
-    kind: ClassVar[str]
+    kind: str
     """In a word, for messages and manifests."""
     names: Names
     """A stable name for each image, such as its path below the folder."""
@@ -36,7 +36,7 @@ class Source(ABC):
     skipped: Sequence[Skipped] = ()
     """What was left out already when listing."""
     place: str | None = None
-    """Where it is, so that what was prepared from it can be found again; none: nowhere but in memory."""
+    """Where it is, so that what was prepared from it can be found again; None: nowhere but in memory."""
     in_order: bool = False
     """Reading is fast in rising order only, as in a compressed archive."""
 

@@ -1,4 +1,4 @@
-"""A list of image files: text with one path a line, or CSV with a column `path`."""
+"""A list of image files: text with one path per line, or CSV with a column `path`."""
 
 import csv
 import hashlib
@@ -25,7 +25,7 @@ class Listing(Source):
         self.folder = path.parent
         self.place = str(path.resolve())
         rows = _csv_rows(path) if path.suffix.lower() == ".csv" else _text_rows(path)
-        require(bool(rows), f"The list {path} names no file. Write one path a line.")
+        require(bool(rows), f"The list {path} names no file. Write one path per line.")
         self.skipped: list[Skipped] = []
         digest = hashlib.sha256()
         kept = []
@@ -68,9 +68,9 @@ def _csv_rows(path: Path) -> list[dict[str, str]]:
     try:
         rows = list(csv.DictReader(io.StringIO(_text(path), newline=""), restval=""))
     except csv.Error as error:
-        raise UserError(f"{path} cannot be read as CSV ({error}). Write a line 'path,label', then one an image.") from (
-            error
-        )
+        raise UserError(
+            f"{path} cannot be read as CSV ({error}). Write a line 'path,label', then one line per image."
+        ) from error
     require(
         all(row.get("path") for row in rows),
         f"{path} must have a column 'path' that names a file in each row. Its first line holds the column names.",

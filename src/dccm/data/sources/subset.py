@@ -1,0 +1,66 @@
+"""Some of the images of a source: those of one split."""
+
+import hashlib
+
+import numpy as np
+import numpy.typing as npt
+
+from dccm.data.sources.arrays import ArraySource
+from dccm.data.sources.base import Item, Source
+from dccm.errors import require
+
+Places = npt.NDArray[np.int64]
+
+
+class Subset(Source):
+    """The images at some places of a source, in their order.
+
+    What the source itself had left out is left out here too: nothing tells of which split it would have been.
+
+    Args:
+        source: All images.
+        places: Which of them; rising.
+        split: What they are called.
+    """
+
+    def __init__(self, source: Source, places: Places, split: str) -> None:
+        self._source, self._places = source, places
+        self.kind, self.in_order, self.skipped = source.kind, source.in_order, source.skipped
+        self.place = _place(source, split)
+        self.names = source.names.take(places)
+        self.labels = None if source.labels is None else source.labels[places]
+        self.splits = None if source.splits is None else source.splits[places]
+
+    def read(self, index: int) -> Item:
+        """One image."""
+        return self._source.read(int(self._places[index]))
+
+    def fingerprint(self) -> str:
+        """Of the source, and of which images of it these are: a list of files can change their splits alone."""
+        return hashlib.sha256(self._source.fingerprint().encode() + self._places.tobytes()).hexdigest()
+
+
+def of_split(source: Source, split: str) -> Source:
+    """The images of one split."""
+    where = source.place or f"the {source.kind}"
+    require(source.splits is not None, f"split must be left out for {where}: it has no splits, got '{split}'.")
+    assert source.splits is not None
+    splits = source.splits.astype(str)
+    known = np.unique(splits).tolist()
+    require(split in known, f"split must be {' or '.join(known)} for {where}, got '{split}'. Choose one of its splits.")
+    places = np.flatnonzero(splits == split)
+    return _rows(source, places, split) if isinstance(source, ArraySource) else Subset(source, places, split)
+
+
+def _rows(source: ArraySource, places: Places, split: str) -> ArraySource:
+    """Rows of an array; if they lie side by side, none is copied, and what is mapped from a file stays so."""
+    first, last = int(places[0]), int(places[-1])
+    rows = slice(first, last + 1) if last - first + 1 == len(places) else places
+    labels, splits = (None if column is None else column[rows] for column in (source.labels, source.splits))
+    part = ArraySource(source.images[rows], source.names.take(places), labels, splits)
+    part.kind, part.skipped, part.place = source.kind, source.skipped, _place(source, split)
+    return part
+
+
+def _place(source: Source, split: str) -> str | None:
+    return source.place and f"{source.place}?split={split}"
