@@ -42,10 +42,10 @@ def test_network_at_the_optimum_predicts_one_hot_and_one_cluster_per_part(kind: 
 def test_network_at_the_optimum_of_a_k_partition_of_weights_predicts_its_parts() -> None:
     noisy = same_partition(torch.tensor(PARTS)) + 0.1 * torch.rand(12, 12, generator=seeded(5))
     partition = k_partition((noisy + noisy.T) / 2, 3)
-    assert partition.labels.tolist() == PARTS
-    prediction, _ = predictions_at_the_optimum(partition.labels.tolist(), 3, "cross_entropy")
+    assert partition.parts.tolist() == PARTS
+    prediction, _ = predictions_at_the_optimum(partition.parts.tolist(), 3, "cross_entropy")
     assert prediction.max(dim=1).values.min() > 0.99
-    assert torch.equal(same_partition(prediction.argmax(dim=1)), same_partition(partition.labels))
+    assert torch.equal(same_partition(prediction.argmax(dim=1)), same_partition(partition.parts))
 
 
 @pytest.mark.parametrize("kind", ["cross_entropy", "contrastive"])

@@ -249,7 +249,7 @@ def chain() -> Tensor:
 )
 def test_partition_of_a_chain_worked_by_hand(n_parts: int, labels: list[int], threshold: float) -> None:
     found = k_partition(chain(), n_parts)
-    assert found.labels.tolist() == labels
+    assert found.parts.tolist() == labels
     assert found.threshold == pytest.approx(threshold)
 
 
@@ -261,7 +261,7 @@ def test_partition_agrees_with_a_search_over_all_thresholds(size: int, seed: int
     thresholds = [-math.inf, *sorted(set(weights.flatten().tolist()))]
     searched = [parts_by_flooding(weights, threshold) for threshold in thresholds]
     with_right_count = [labels for labels in searched if max(labels) + 1 == n_parts]
-    assert k_partition(weights, n_parts).labels.tolist() in with_right_count
+    assert k_partition(weights, n_parts).parts.tolist() in with_right_count
     assert all(labels == with_right_count[0] for labels in with_right_count)
 
 
@@ -290,7 +290,7 @@ def test_threshold_separates_the_parts_as_in_lemma_1(size: int, seed: int, data:
     ],
 )
 def test_partition_has_exactly_k_parts_with_and_without_ties(weights: Tensor, n_parts: int) -> None:
-    labels = k_partition(weights, n_parts).labels
+    labels = k_partition(weights, n_parts).parts
     assert sorted(labels.unique().tolist()) == list(range(n_parts))
 
 
@@ -298,7 +298,7 @@ def test_partition_has_exactly_k_parts_with_and_without_ties(weights: Tensor, n_
 @given(size=st.integers(1, 15), seed=SEEDS, data=st.data())
 def test_parts_are_numbered_in_the_order_of_their_first_appearance(size: int, seed: int, data: st.DataObject) -> None:
     n_parts = data.draw(st.integers(1, size))
-    labels = k_partition(random_similarity(size, seed), n_parts).labels.tolist()
+    labels = k_partition(random_similarity(size, seed), n_parts).parts.tolist()
     assert list(dict.fromkeys(labels)) == list(range(n_parts))
 
 
@@ -309,38 +309,38 @@ def test_partition_does_not_depend_on_the_order_of_samples(size: int, seed: int,
     n_parts = data.draw(st.integers(1, size))
     order = permutation(size, seed + 1)
     plain, permuted = k_partition(weights, n_parts), k_partition(weights[order][:, order], n_parts)
-    assert torch.equal(same_partition(plain.labels)[order][:, order], same_partition(permuted.labels))
+    assert torch.equal(same_partition(plain.parts)[order][:, order], same_partition(permuted.parts))
     assert plain.threshold == permuted.threshold
 
 
 def test_more_parts_only_split_the_parts_there_were() -> None:
     weights = random_similarity(15, seed=6)
-    finer_and_coarser = [same_partition(k_partition(weights, n_parts).labels) for n_parts in range(15, 0, -1)]
+    finer_and_coarser = [same_partition(k_partition(weights, n_parts).parts) for n_parts in range(15, 0, -1)]
     for finer, coarser in itertools.pairwise(finer_and_coarser):
         assert (finer <= coarser).all()
 
 
 def test_partition_is_the_same_every_time_even_where_all_weights_tie() -> None:
     first, second = k_partition(torch.ones(30, 30), 7), k_partition(torch.ones(30, 30), 7)
-    assert torch.equal(first.labels, second.labels)
+    assert torch.equal(first.parts, second.parts)
     assert first.threshold == second.threshold == 1.0
 
 
 def test_of_equal_edges_the_one_with_the_smaller_sample_numbers_goes_first() -> None:
     # With all weights equal the tree is the star of sample 0; its edge to sample 1 is cut, then the one to sample 2.
-    assert k_partition(torch.ones(4, 4), 2).labels.tolist() == [0, 1, 0, 0]
-    assert k_partition(torch.ones(4, 4), 3).labels.tolist() == [0, 1, 2, 0]
+    assert k_partition(torch.ones(4, 4), 2).parts.tolist() == [0, 1, 0, 0]
+    assert k_partition(torch.ones(4, 4), 3).parts.tolist() == [0, 1, 2, 0]
 
 
 def test_one_sample_is_one_part() -> None:
     found = k_partition(torch.ones(1, 1), 1)
-    assert found.labels.tolist() == [0]
+    assert found.parts.tolist() == [0]
     assert found.threshold == -math.inf
 
 
 def test_partition_takes_predictions_that_still_have_a_gradient() -> None:
     prediction = one_hot([0, 1, 1, 0], 2).requires_grad_()
-    labels = k_partition(similarity(prediction), 2).labels
+    labels = k_partition(similarity(prediction), 2).parts
     assert labels.tolist() == [0, 1, 1, 0]
     assert not labels.requires_grad
 
@@ -349,7 +349,7 @@ def test_partition_of_ten_thousand_samples_takes_seconds() -> None:
     prediction = torch.rand(10_000, 16, generator=seeded())
     weights = similarity(prediction)
     started = time.monotonic()
-    labels = k_partition(weights, 10).labels
+    labels = k_partition(weights, 10).parts
     assert time.monotonic() - started < 20
     assert sorted(labels.unique().tolist()) == list(range(10))
 

@@ -77,7 +77,7 @@ def test_each_period_leaves_a_share_of_the_clusters_until_k_remain() -> None:
     counts = []
     for epoch in range(6):
         method.before_epoch(loader, Moment(epoch, epoch / 6))
-        counts.append(int(method.labels.rows.max()) + 1)
+        counts.append(int(method.clusters.rows.max()) + 1)
     assert counts[0] > 4
     assert all(after == max(2, -(-before // 2)) for before, after in pairwise(counts))
     assert counts[-1] == 2
@@ -89,7 +89,7 @@ def test_clusters_stay_within_a_period() -> None:
     seen = []
     for epoch in range(3):
         method.before_epoch(loader, Moment(epoch, epoch / 6))
-        seen.append(method.labels.rows)
+        seen.append(method.clusters.rows)
     assert torch.equal(seen[0], seen[1])
     assert len(seen[2].unique()) < len(seen[1].unique())
 
@@ -111,7 +111,7 @@ def test_a_run_too_short_for_all_merges_ends_with_k_clusters() -> None:
     found = bars(60, side=8)
     fitted = fit(found.images, make_config("jule", overrides=SMALL | {"merge_share": 0.1, "epochs": 1}))
     assert len(set(fitted.model.predict_proba(found.images).argmax(axis=1))) == 4
-    assert len(method_of(fitted.model).labels.rows) == 0
+    assert len(method_of(fitted.model).clusters.rows) == 0
 
 
 def test_periods_share_a_budget() -> None:

@@ -89,7 +89,7 @@ def contrastive_loss(prediction: Tensor, graph: Tensor, margin: float = 2**0.5) 
 class Partition(NamedTuple):
     """A division of all samples into K parts."""
 
-    labels: Tensor
+    parts: Tensor
     """Part of each sample, (N,); parts are numbered in the order in which they first appear."""
     threshold: float
     """Pairs more similar than this (Eq. (4)) connect exactly these parts, unless the weights have ties."""
@@ -116,9 +116,9 @@ def k_partition(similarity: Tensor, n_parts: int) -> Partition:
     return Partition(torch.from_numpy(_connected(count, ends[kept])), threshold)
 
 
-def same_partition(labels: Tensor) -> Tensor:
+def same_partition(parts: Tensor) -> Tensor:
     """The transitive relation of a partition (δ, Eq. (5)): 1 where two samples lie in the same part, (N, N)."""
-    return (labels.unsqueeze(0) == labels.unsqueeze(1)).float()
+    return (parts.unsqueeze(0) == parts.unsqueeze(1)).float()
 
 
 def _maximum_spanning_tree(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

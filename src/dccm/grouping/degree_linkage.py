@@ -11,7 +11,8 @@ from torch import Tensor
 
 from dccm.errors import require
 
-Labels = npt.NDArray[np.int64]
+Clusters = npt.NDArray[np.int64]
+"""The cluster of each sample, (N,)."""
 
 _SHARE = 20
 """One in this many clusters merges before affinities are computed anew; below twice as many, one at a time."""
@@ -35,38 +36,38 @@ def neighbour_graph(neighbours: Neighbours, width: float = 1.0) -> csr_array:
     return csr_array(coo_array((weights, (rows, number.ravel())), shape=(len(number), len(number))))
 
 
-def first_clusters(neighbours: Neighbours, fewest: int) -> Labels:
+def first_clusters(neighbours: Neighbours, fewest: int) -> Clusters:
     """Join each sample with its nearest one; leave all of them single if that gives fewer than `fewest` clusters."""
     nearest = neighbours.number[:, 0].cpu().numpy()
     count = len(nearest)
     links = coo_array((np.ones(count), (np.arange(count), nearest)), shape=(count, count))
-    found, labels = connected_components(links, directed=False)
-    return labels.astype(np.int64) if found >= fewest else np.arange(count)
+    found, clusters = connected_components(links, directed=False)
+    return clusters.astype(np.int64) if found >= fewest else np.arange(count)
 
 
-def affinity(graph: csr_array, labels: Labels) -> csr_array:
+def affinity(graph: csr_array, clusters: Clusters) -> csr_array:
     """Affinity of all pairs of clusters: average degree into a cluster times that out of it, both ways.
 
     A(i, j) = 1ᵀ W_ij W_ji 1 / |i|² + 1ᵀ W_ji W_ij 1 / |j|².
 
     Args:
         graph: Weights W, (N, N).
-        labels: Cluster of each sample, (N,), 0 to n - 1.
+        clusters: Cluster of each sample, (N,), 0 to n - 1.
 
     Returns:
         (n, n), symmetric, nothing on the diagonal.
     """
-    count = int(labels.max()) + 1
-    member = csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)), shape=(len(labels), count))
+    count = int(clusters.max()) + 1
+    member = csr_array((np.ones(len(clusters)), (np.arange(len(clusters)), clusters)), shape=(len(clusters), count))
     both_ways = (graph.T @ member).multiply(graph @ member)  # Of each sample: from cluster i, times to cluster i.
     per_pair = csr_array(member.T @ both_ways)  # Row: the sample's cluster j; column: cluster i.
-    scaled = coo_array(per_pair / np.bincount(labels).astype(np.float64) ** 2)
+    scaled = coo_array(per_pair / np.bincount(clusters).astype(np.float64) ** 2)
     outside = scaled.row != scaled.col
     one_way = csr_array((scaled.data[outside], (scaled.row[outside], scaled.col[outside])), shape=(count, count))
     return csr_array(one_way + one_way.T)
 
 
-def closest_clusters(affinities: csr_array, count: int) -> tuple[Labels, npt.NDArray[np.float64]]:
+def closest_clusters(affinities: csr_array, count: int) -> tuple[Clusters, npt.NDArray[np.float64]]:
     """For each cluster the one of largest affinity, (n,), or -1; and its largest affinities, (n, count)."""
     clusters = affinities.shape[0]
     pairs = coo_array(affinities)
@@ -90,26 +91,26 @@ def merge_scores(largest: npt.NDArray[np.float64], contrast: float) -> npt.NDArr
 
 
 def agglomerate(
-    features: Tensor, graph: csr_array, labels: Labels, n_clusters: int, *, rivals: int = 5, contrast: float = 1.0
-) -> Labels:
+    features: Tensor, graph: csr_array, clusters: Clusters, n_clusters: int, *, rivals: int = 5, contrast: float = 1.0
+) -> Clusters:
     """Merge the closest clusters until K remain.
 
     Args:
         features: (N, D); used only when no two clusters are connected.
         graph: `neighbour_graph` of the features.
-        labels: Clusters to begin with, (N,), 0 to n - 1.
+        clusters: Clusters to begin with, (N,), 0 to n - 1.
         n_clusters: K; if there are no more clusters than that, nothing is merged.
         rivals: Closest clusters that a merge is judged by.
         contrast: Weight of how far the closest one stands out from the others.
     """
     require(n_clusters >= 1, f"n_clusters must be at least 1, got {n_clusters}.")
-    while (count := int(labels.max()) + 1) > n_clusters:
-        closest, largest = closest_clusters(affinity(graph, labels), rivals)
+    while (count := int(clusters.max()) + 1) > n_clusters:
+        closest, largest = closest_clusters(affinity(graph, clusters), rivals)
         scores = np.where(closest >= 0, merge_scores(largest, contrast), -np.inf)
         pairs = [(int(i), int(closest[i])) for i in (-scores).argsort(kind="stable") if closest[i] >= 0]
         most = min(max(1, count // _SHARE), count - n_clusters)
-        labels = _merged(labels, _without_repeats(pairs, most) or [_smallest_and_nearest(features, labels)])
-    return labels
+        clusters = _merged(clusters, _without_repeats(pairs, most) or [_smallest_and_nearest(features, clusters)])
+    return clusters
 
 
 def _without_repeats(pairs: list[tuple[int, int]], most: int) -> list[tuple[int, int]]:
@@ -123,25 +124,25 @@ def _without_repeats(pairs: list[tuple[int, int]], most: int) -> list[tuple[int,
     return chosen
 
 
-def _merged(labels: Labels, pairs: list[tuple[int, int]]) -> Labels:
-    """Labels after these merges, numbered 0 to n - 1 in the old order."""
-    name = np.arange(int(labels.max()) + 1)
+def _merged(clusters: Clusters, pairs: list[tuple[int, int]]) -> Clusters:
+    """Clusters after these merges, numbered 0 to n - 1 in the old order."""
+    name = np.arange(int(clusters.max()) + 1)
     for first, second in pairs:
         name[max(first, second)] = min(first, second)
-    return np.unique(name[labels], return_inverse=True)[1].astype(np.int64)
+    return np.unique(name[clusters], return_inverse=True)[1].astype(np.int64)
 
 
-def _smallest_and_nearest(features: Tensor, labels: Labels) -> tuple[int, int]:
+def _smallest_and_nearest(features: Tensor, clusters: Clusters) -> tuple[int, int]:
     """The smallest cluster, and the one whose mean is nearest to its own."""
-    means = cluster_means(features, torch.from_numpy(labels))
-    smallest = int(np.bincount(labels).argmin())
+    means = cluster_means(features, torch.from_numpy(clusters))
+    smallest = int(np.bincount(clusters).argmin())
     distance = (means - means[smallest]).square().sum(dim=1)
     distance[smallest] = torch.inf
     return smallest, int(distance.argmin())
 
 
-def cluster_means(features: Tensor, labels: Tensor) -> Tensor:
+def cluster_means(features: Tensor, clusters: Tensor) -> Tensor:
     """Mean feature of each cluster, (n, D)."""
-    labels = labels.to(features.device)
-    sums = features.new_zeros(int(labels.max()) + 1, features.shape[1]).index_add_(0, labels, features)
-    return sums / torch.bincount(labels).unsqueeze(1)
+    clusters = clusters.to(features.device)
+    sums = features.new_zeros(int(clusters.max()) + 1, features.shape[1]).index_add_(0, clusters, features)
+    return sums / torch.bincount(clusters).unsqueeze(1)

@@ -136,12 +136,12 @@ class ClusterMemory(nn.Module):
         self.factors: Tensor
         self.keys: Tensor
         self.points: Tensor
-        self.labels: Tensor
+        self.clusters: Tensor
         self.register_buffer("axes", torch.zeros(size, kept))
         self.register_buffer("factors", torch.randint(-(2**62), 2**62, (size,)) * 2 + 1)
         self.register_buffer("keys", torch.zeros(0, dtype=torch.int64))
         self.register_buffer("points", torch.zeros(0, kept))
-        self.register_buffer("labels", torch.zeros(0, dtype=torch.int64))
+        self.register_buffer("clusters", torch.zeros(0, dtype=torch.int64))
 
     def look(self, loader: Loader) -> Tensor:
         """Look at all images: principal components of the distinct ones, (M, components)."""
@@ -159,20 +159,20 @@ class ClusterMemory(nn.Module):
         self.points = points[first]
         return self.points
 
-    def keep(self, labels: Tensor) -> None:
+    def keep(self, clusters: Tensor) -> None:
         """Keep the clusters of what `look` gave, (M,)."""
-        self.labels = labels.to(self.points.device, torch.int64)
+        self.clusters = clusters.to(self.points.device, torch.int64)
 
     def forward(self, images: Tensor) -> Tensor:
         """One for the cluster of each image, zero for the others, (B, K)."""
-        if not len(self.labels):  # Before anything was clustered.
+        if not len(self.clusters):  # Before anything was clustered.
             return images.new_full((len(images), self.n_clusters), 1 / self.n_clusters)
         keys = self._key(images)
         place = torch.searchsorted(self.keys, keys).clamp(max=len(self.keys) - 1)
         new = (self.keys[place] != keys).nonzero().squeeze(1)
         if len(new):
             place[new] = nearest_stored(self._reduce(images[new]), self.points)
-        return F.one_hot(self.labels[place], self.n_clusters).to(images.dtype)
+        return F.one_hot(self.clusters[place], self.n_clusters).to(images.dtype)
 
     def _reduce(self, images: Tensor) -> Tensor:
         reduced: Tensor = self.pixels(images) @ self.axes
@@ -185,7 +185,7 @@ class ClusterMemory(nn.Module):
 
     def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: object) -> None:
         """Take any number of images: how many there are is known only when they have been seen."""
-        for name in ("keys", "points", "labels"):
+        for name in ("keys", "points", "clusters"):
             own, stored = getattr(self, name), state_dict.get(f"{prefix}{name}")
             if stored is not None and stored.shape[1:] == own.shape[1:]:
                 setattr(self, name, own.new_zeros(stored.shape))

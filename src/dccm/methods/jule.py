@@ -18,7 +18,7 @@ from dccm.arrays import ImageShape
 from dccm.config import Bounds, Count, NotNegative, Positive, Section, Several
 from dccm.data.loader import Batch, Loader, equal_parts
 from dccm.grouping.degree_linkage import (
-    Labels,
+    Clusters,
     Neighbours,
     agglomerate,
     cluster_means,
@@ -66,32 +66,34 @@ class JULEConfig(Section):
     encoder: NetworkConfig = NetworkConfig()
 
 
-def triplet_loss(features: Tensor, labels: Tensor, *, positive_weight: float, margin: float, negatives: int) -> Tensor:
+def triplet_loss(
+    features: Tensor, clusters: Tensor, *, positive_weight: float, margin: float, negatives: int
+) -> Tensor:
     """Weighted triplet loss: each image, each other one of its cluster, and the nearest ones of other clusters.
 
     Mean over triplets of max(0, γ d(i, j) - d(i, k) + margin), d the squared distance.
 
     Args:
         features: Of unit length, (B, D).
-        labels: Cluster of each image, (B,).
+        clusters: Cluster of each image, (B,).
         positive_weight: γ.
         margin: See `JULEConfig`.
         negatives: Images of other clusters for each image.
     """
     distance = 2 - 2 * features @ features.T
-    same = labels.unsqueeze(0) == labels.unsqueeze(1)
-    nearest = distance.masked_fill(same, torch.inf).topk(min(negatives, len(labels)), dim=1, largest=False).values
+    same = clusters.unsqueeze(0) == clusters.unsqueeze(1)
+    nearest = distance.masked_fill(same, torch.inf).topk(min(negatives, len(clusters)), dim=1, largest=False).values
     hinge = F.relu(positive_weight * distance.unsqueeze(2) - nearest.unsqueeze(1) + margin)  # (B, B, negatives)
-    positive = same & ~torch.eye(len(labels), dtype=torch.bool, device=labels.device)
+    positive = same & ~torch.eye(len(clusters), dtype=torch.bool, device=clusters.device)
     return (hinge.mean(dim=2) * positive).sum() / positive.sum().clamp_min(1)
 
 
-def grouped_order(labels: Tensor, size: int, generator: torch.Generator) -> Tensor:
+def grouped_order(clusters: Tensor, size: int, generator: torch.Generator) -> Tensor:
     """A random order of images in which those of one cluster come `size` at a time, (B,)."""
-    order = torch.randperm(len(labels), generator=generator, device=labels.device)
-    by_cluster = order[labels[order].argsort(stable=True)]
-    group = torch.arange(len(labels), device=labels.device) // size
-    place = torch.rand(len(labels), generator=generator, device=labels.device)[group]
+    order = torch.randperm(len(clusters), generator=generator, device=clusters.device)
+    by_cluster = order[clusters[order].argsort(stable=True)]
+    group = torch.arange(len(clusters), device=clusters.device) // size
+    place = torch.rand(len(clusters), generator=generator, device=clusters.device)[group]
     return by_cluster[place.argsort(stable=True)]
 
 
@@ -109,7 +111,7 @@ class JULEMethod(GradientMethod[JULEConfig]):
         self.n_clusters = n_clusters
         self.encoder = build_encoder(config.encoder, shape, n_clusters)
         self.readout = KMeansReadout(n_clusters)  # Holds the clusters' means: no k-means is run.
-        self.labels = PerImage(dtype=torch.int64)  # Clusters of all images, once they are known.
+        self.clusters = PerImage(dtype=torch.int64)  # Clusters of all images, once they are known.
         self.begun: Tensor
         self.register_buffer("begun", torch.zeros((), dtype=torch.long))  # Periods.
         self.optimizers = {"all": torch.optim.Adam(self.encoder.parameters(), lr=self.config.learning_rate)}
@@ -120,22 +122,22 @@ class JULEMethod(GradientMethod[JULEConfig]):
         if period < self.begun:  # Also when a run goes on from the border of an epoch.
             return
         self.begun.fill_(period + 1)
-        if not len(self.labels.rows):
-            labels = self._merge(thumbnails(loader), None)
-        elif int(self.labels.rows.max()) + 1 > self.n_clusters:
-            labels = self._merge(torch.from_numpy(features_of(self, loader)), self.labels.rows.cpu().numpy())
+        if not len(self.clusters.rows):
+            clusters = self._merge(thumbnails(loader), None)
+        elif int(self.clusters.rows.max()) + 1 > self.n_clusters:
+            clusters = self._merge(torch.from_numpy(features_of(self, loader)), self.clusters.rows.cpu().numpy())
         else:
             return
-        self.labels.fill(torch.from_numpy(labels))
+        self.clusters.fill(torch.from_numpy(clusters))
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Triplets of mini-batches in which each cluster has several images."""
-        labels = self.labels.rows[batch.index.to(self.labels.rows.device)]
-        order = grouped_order(labels, _GROUP, batch.generator)
+        clusters = self.clusters.rows[batch.index.to(self.clusters.rows.device)]
+        order = grouped_order(clusters, _GROUP, batch.generator)
         for index in order.tensor_split(equal_parts(len(order), self.config.mini_batch)):
             loss = triplet_loss(
                 self.embed(batch.images[index]),
-                labels[index],
+                clusters[index],
                 positive_weight=self.config.positive_weight,
                 margin=self.config.margin,
                 negatives=self.config.rivals,
@@ -150,23 +152,23 @@ class JULEMethod(GradientMethod[JULEConfig]):
         """Cluster the final features from the beginning (JULE-RC), and keep the clusters' means."""
         calibrate(self, loader)
         features = torch.from_numpy(features_of(self, loader))
-        labels = torch.from_numpy(self._merge(features, None, self.n_clusters))
-        means = cluster_means(features, labels)
-        spread = (features - means[labels]).square().sum(dim=1).mean().clamp_min(1e-12)
+        clusters = torch.from_numpy(self._merge(features, None, self.n_clusters))
+        means = cluster_means(features, clusters)
+        spread = (features - means[clusters]).square().sum(dim=1).mean().clamp_min(1e-12)
         assert self.readout is not None
         self.readout.centres, self.readout.scale = means.to(loader.device), spread.to(loader.device)
-        self.labels.forget()  # No longer needed.
+        self.clusters.forget()  # No longer needed.
         return self
 
-    def _merge(self, features: Tensor, labels: Labels | None, n_clusters: int | None = None) -> Labels:
+    def _merge(self, features: Tensor, clusters: Clusters | None, n_clusters: int | None = None) -> Clusters:
         """Merge clusters by the affinity of features; None: from small clusters of nearest neighbours on."""
         config = self.config
-        neighbours = neighbours_of(features.to(self.labels.rows.device), config.neighbours)
-        if labels is None:
-            labels = first_clusters(neighbours, self.n_clusters)
-        wanted = n_clusters or max(self.n_clusters, math.ceil((int(labels.max()) + 1) * (1 - config.merge_share)))
+        neighbours = neighbours_of(features.to(self.clusters.rows.device), config.neighbours)
+        if clusters is None:
+            clusters = first_clusters(neighbours, self.n_clusters)
+        wanted = n_clusters or max(self.n_clusters, math.ceil((int(clusters.max()) + 1) * (1 - config.merge_share)))
         graph = neighbour_graph(neighbours, config.graph_width)
-        return agglomerate(features, graph, labels, wanted, rivals=config.rivals, contrast=config.contrast)
+        return agglomerate(features, graph, clusters, wanted, rivals=config.rivals, contrast=config.contrast)
 
 
 def neighbours_of(features: Tensor, count: int) -> Neighbours:

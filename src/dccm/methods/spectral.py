@@ -132,8 +132,8 @@ def by_kmeans(rows: Doubles, seed: int) -> npt.NDArray[np.int64]:
     """k-means of the rows, from ten starts."""
     from sklearn.cluster import KMeans
 
-    labels: npt.NDArray[np.int64] = KMeans(rows.shape[1], n_init=10, random_state=seed).fit_predict(rows)
-    return labels
+    clusters: npt.NDArray[np.int64] = KMeans(rows.shape[1], n_init=10, random_state=seed).fit_predict(rows)
+    return clusters
 
 
 def by_rotation(rows: Doubles, seed: int) -> npt.NDArray[np.int64]:
@@ -143,14 +143,14 @@ def by_rotation(rows: Doubles, seed: int) -> npt.NDArray[np.int64]:
     are found in turns, each exactly (Yu and Shi, ICCV 2003), until no row changes its axis.
     """
     rotation = spread_rows(rows, seed).T
-    labels = np.full(len(rows), -1)
+    clusters = np.full(len(rows), -1)
     for _ in range(200):
-        before, labels = labels, (rows @ rotation).argmax(axis=1)
-        if np.array_equal(before, labels):
+        before, clusters = clusters, (rows @ rotation).argmax(axis=1)
+        if np.array_equal(before, clusters):
             break
-        left, _, right = np.linalg.svd(rows.T @ np.eye(rows.shape[1])[labels])
+        left, _, right = np.linalg.svd(rows.T @ np.eye(rows.shape[1])[clusters])
         rotation = left @ right
-    return labels
+    return clusters
 
 
 def spread_rows(rows: Doubles, seed: int) -> Doubles:

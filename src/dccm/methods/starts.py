@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from dccm.data.loader import Batch, Loader
-from dccm.methods.base import GradientMethod
+from dccm.methods.base import GradientMethod, encoder_of
+from dccm.networks.base import Encoder
 from dccm.training.update import Moment, Update
 
 _NEW_SHARE = 0.2
@@ -79,6 +80,11 @@ class SeveralStarts(GradientMethod[Any]):
         start = self.starts[number]
         assert isinstance(start, GradientMethod)
         return start
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """Of the start that answers."""
+        return encoder_of(self.best)
 
     @property
     def best(self) -> GradientMethod[Any]:
