@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from dccm.data.loader import Batch, Loader
-from dccm.methods.base import GradientMethod
+from dccm.methods.base import GradientMethod, encoder_of
+from dccm.networks.base import Encoder
 from dccm.training.update import Moment, Update
 
 _NEW_SHARE = 0.2
@@ -84,6 +85,11 @@ class SeveralStarts(GradientMethod[Any]):
     def best(self) -> GradientMethod[Any]:
         """The start that answers."""
         return self._start(int(self.answering))
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """That of the start that answers."""
+        return encoder_of(self.best)
 
     def embed(self, images: Tensor) -> Tensor:
         """The features of the start that answers."""
