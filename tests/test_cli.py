@@ -16,9 +16,9 @@ from dccm.data.synthetic import bars
 QUICK = ["--epochs", "2", "--quiet"]
 QUICK += ["--set", "batch_size=20", "--set", "mini_batch=8", "--set", "critic_positions=2", "--set", "starts=1"]
 RUN_FILES = {
-    "assignments.csv", "assignments.parquet", "checkpoints", "config.toml", "duplicates.csv", "embedding.parquet",
-    "history.jsonl",
-    "model", "report.html", "result.json", "skipped.csv", "thumbnails.npz",
+    "assignments.csv", "assignments.parquet", "checkpoints", "config.toml", "duplicates.csv", "embedding.npy",
+    "embedding.parquet", "history.jsonl", "model", "report.html", "result.json", "skipped.csv", "source.json",
+    "thumbnails.npz",
 }  # fmt: skip
 
 
@@ -232,7 +232,7 @@ def test_no_room_on_disk_ends_in_one_sentence(
     monkeypatch.setattr(os, "fsync", full)
     said = refused(["cluster", array, "-k", 4, "-o", tmp_path / "run", *QUICK], capsys, monkeypatch)
     assert "No room on disk to write" in said
-    assert "--resume" in said
+    assert "resume a run that was training" in said
 
 
 @pytest.mark.parametrize(
@@ -254,5 +254,8 @@ def test_predict_and_evaluate_refuse_what_is_no_run(
     labels = tmp_path / "labels.csv"
     assert "There is no file" in refused(["evaluate", finished, "--labels", labels], capsys, monkeypatch)
     labels.write_text("file,class\n")
+    said = refused(["evaluate", finished, "--labels", labels], capsys, monkeypatch)
+    assert "labels.csv is broken (its first line names no column 'path' and no column 'label'); write" in said
+    labels.write_text("path,label\n")
     assert "has no label for 24 of the 24" in refused(["evaluate", finished, "--labels", labels], capsys, monkeypatch)
-    assert "holds no assignments.csv" in refused(["evaluate", tmp_path, "--labels", labels], capsys, monkeypatch)
+    assert "There is no assignments.csv in" in refused(["evaluate", tmp_path, "--labels", labels], capsys, monkeypatch)

@@ -7,7 +7,8 @@ import torch
 
 from dccm.arrays import ImageShape
 from dccm.errors import UserError
-from dccm.runs.model import Model, make_config
+from dccm.runs.config import make_config
+from dccm.runs.model import Model
 from dccm.training.checkpoint import read_tensors, write_tensors
 
 

@@ -72,7 +72,9 @@ def result_from(document: object) -> RunResult:
         raise ValueError("not a JSON object")
     wanted = [entry.name for entry in fields(RunResult)]
     for name in wanted:
-        _check(name, document.get(name))
+        if name not in document:
+            raise ValueError(f"{name} is missing")
+        _check(name, document[name])
     values: dict[str, Any] = {name: document[name] for name in wanted}
     baseline, cost = values["baseline"], values["cost"]
     values["baseline"] = baseline and Baseline(baseline["name"], baseline["scores"])
