@@ -1,6 +1,7 @@
 import csv
 import io
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dccm.errors import UserError
-from dccm.files import csv_lines, read_csv, whole_file, write_csv
+from dccm.files import csv_lines, read_csv, write_csv
 from tests.support import few_examples
 
 cells = st.text(st.sampled_from("a,\"'\r\n\t\0 é\udcff") | st.characters(exclude_categories=["Cs"]), min_size=1)
@@ -65,7 +66,10 @@ def test_a_table_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_whatever_stops_the_writing_of_a_file_leaves_nothing_half_written(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), whole_file(tmp_path / "a.csv") as file:
-        file.write(b"half")
+    def rows() -> Iterator[tuple[str]]:
+        yield ("half",)
         raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_csv(tmp_path / "a.csv", ("path",), rows())
     assert not list(tmp_path.iterdir())

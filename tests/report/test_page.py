@@ -203,7 +203,7 @@ def test_a_page_of_two_hundred_clusters_of_photographs_stays_small(tmp_path: Pat
 
 def test_a_report_is_written_without_torch(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
-    code = f"import sys; from dccm.report import write_report; from dccm.runs.directory import RunDirectory\n"
+    code = "import sys; from dccm.report import write_report; from dccm.runs.directory import RunDirectory\n"
     code += f"write_report(RunDirectory({str(run)!r})); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 

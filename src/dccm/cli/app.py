@@ -1,4 +1,4 @@
-"""The command `dccm`: each command parses, calls one function, prints.
+"""The commands: each parses, calls one function, prints.
 
 Nothing heavy is imported before a command needs it: torch alone takes seconds.
 """
@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from dccm import __version__
-from dccm import cli_options as option
-from dccm.cli_interruption import resumable, watched
+from dccm.cli import options as option
+from dccm.cli.interruption import resumable, watched
 from dccm.errors import UserError
 
 app = typer.Typer(
