@@ -3,7 +3,17 @@
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["DCCM", "ImageClusterer", "ImageSet", "Model", "RunDirectory", "UserError", "__version__", "cluster", "read_images"]
+__all__ = [
+    "DCCM",
+    "ImageClusterer",
+    "ImageSet",
+    "Model",
+    "RunDirectory",
+    "UserError",
+    "__version__",
+    "cluster",
+    "read_images",
+]
 
 if TYPE_CHECKING:
     from dccm.commands.cluster import cluster

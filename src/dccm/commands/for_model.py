@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from dccm.arrays import ImageShape
 from dccm.data.images import ImageSet
 from dccm.data.read import read_images
 from dccm.progress import Watcher
@@ -25,7 +24,7 @@ def read_for(
     """Images of any kind, brought to the model's size and channels as those were that it learnt from."""
     return read_images(
         images,
-        image_size=square_side(model.shape),
+        image_size=(model.shape.height, model.shape.width),
         fit=model.config.data.fit,
         channels=model.shape.channels,
         class_folders=class_folders,
@@ -38,8 +37,3 @@ def read_for(
         on_download=watcher.downloading,
         say=watcher.say,
     )
-
-
-def square_side(shape: ImageShape) -> int | None:
-    """The side to bring images to; images that are not square must come in the model's shape."""
-    return shape.height if shape.height == shape.width else None

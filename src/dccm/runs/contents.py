@@ -59,10 +59,10 @@ class StoredSource:
     """Where the images of a run came from, as `source.json` holds it."""
 
     kind: str
-    place: str | None
-    """None: they were in memory only."""
-    key: str | None
-    """Folder of the prepared images in the cache; None: they were not prepared."""
+    place: str
+    """Empty: they were in memory only."""
+    key: str
+    """Folder of the prepared images in the cache; empty: they were not prepared."""
     images: int
     shape: tuple[int, int, int]
     """Height, width and channels."""
@@ -85,4 +85,4 @@ def parse_config(text: str) -> StoredConfig:
 def assignment_rows(assignments: Assignments) -> Iterator[tuple[str, int, str]]:
     """The rows of `assignments.csv`, one by one."""
     for path, cluster, confidence in zip(*assignments):
-        yield path, int(cluster), f"{confidence:.6f}"
+        yield path, int(cluster), "" if np.isnan(confidence) else f"{confidence:.6f}"

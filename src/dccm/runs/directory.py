@@ -8,7 +8,7 @@ import json
 import zipfile
 import zlib
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -125,8 +125,12 @@ class RunDirectory:
 
     def write_left_out(self, image_set: ImageSet) -> None:
         """Write skipped files with their reason, and images that are there twice."""
-        write_csv(self.skipped, Skipped._fields, image_set.skipped)
+        self.write_skipped(image_set.skipped)
         write_csv(self.duplicates, Duplicate._fields, image_set.duplicates)
+
+    def write_skipped(self, skipped: Iterable[Skipped]) -> None:
+        """Write skipped files with their reason."""
+        write_csv(self.skipped, Skipped._fields, skipped)
 
     def read_skipped(self) -> list[Skipped]:
         """The skipped files; none if nothing was noted."""
@@ -158,6 +162,11 @@ class RunDirectory:
             for rows in row_groups(len(paths))
         )
         write_parquet(self.path / "assignments.parquet", blocks)
+
+    def forget_assignments(self) -> None:
+        """Delete the assignments of another model, and what belongs to them."""
+        for path in (self.assignments, self.path / "assignments.parquet", self.skipped, self.history):
+            path.unlink(missing_ok=True)
 
     def read_assignments(self, result: RunResult | None = None) -> Assignments:
         """Cluster and confidence of each image.
