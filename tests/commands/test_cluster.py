@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import dccm
 from dccm.commands.cluster import cluster, default_output
+from dccm.data.images import checksum
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.runs.directory import RunDirectory
@@ -119,6 +121,17 @@ def test_a_run_goes_on_with_its_own_settings(tmp_path: Path) -> None:
     assert len(first.result.settings) == len(again.result.settings)
     with pytest.raises(UserError, match="was begun with checksum"):
         cluster(bars(40, side=8, seed=1), output=tmp_path / "run", resume=True)
+
+
+def test_the_checksum_of_prepared_images_is_not_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, image in zip(FOUND.names, FOUND.images):
+        Image.fromarray(image[..., 0]).save(tmp_path / f"{name}.png")
+    monkeypatch.setattr("dccm.data.images.checksum", lambda _: pytest.fail("pixels were read for a checksum"))
+    made = cluster(tmp_path, 4, output=tmp_path / "run", image_size=8, settings=QUICK, cache=tmp_path / "cache")
+    source = made.directory.read_source()
+    assert (source.kind, source.place, source.images, source.shape) == ("folder", str(tmp_path), 40, (8, 8, 1))
+    assert (tmp_path / "cache" / "images" / source.key).is_dir()
+    assert made.directory.read_config().begun.checksum == source.checksum == checksum(np.asarray(made.image_set.images))
 
 
 def test_the_digits_by_name_take_their_table_of_the_preset(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_a_broken_file_is_named_with_the_way_out(
     message = str(caught.value)
     assert message.startswith(f"{run / name} is broken (")
     assert reason in message
-    assert message.endswith('write the run directory anew with "dccm cluster".')
+    assert message.endswith("; take a sound copy, or write the folder anew.")
     assert not (run / "report.html").exists()
 
 

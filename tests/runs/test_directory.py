@@ -61,7 +61,9 @@ def test_an_embedding_that_was_stopped_is_not_there(directory: RunDirectory) -> 
 @pytest.mark.parametrize("array", [np.zeros(3, np.float32), np.zeros((3, 2)), np.array([{}], dtype=object)])
 def test_an_embedding_that_is_none_is_named(directory: RunDirectory, array: np.ndarray) -> None:
     np.save(directory.embedding, array)
-    with pytest.raises(UserError, match=r"embedding\.npy is broken \(.*\); write the run directory anew"):
+    with pytest.raises(
+        UserError, match=r"embedding\.npy is broken \(.*\); take a sound copy, or write the folder anew"
+    ):
         directory.read_embedding()
 
 
@@ -72,7 +74,9 @@ def test_where_the_images_came_from_comes_back(directory: RunDirectory) -> None:
     assert (found.images, found.shape, found.checksum) == (6, (8, 8, 3), origin.checksum)
     assert (found.kind, found.place, found.key) == (origin.kind, origin.place, origin.key)
     directory.source.write_text("{}")
-    with pytest.raises(UserError, match=r"source\.json is broken \('shape'\); write the run directory anew"):
+    with pytest.raises(
+        UserError, match=r"source\.json is broken \('shape'\); take a sound copy, or write the folder anew"
+    ):
         directory.read_source()
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from dccm.config import Settings, parse_budget
-from dccm.data.datasets import DATASETS
-from dccm.data.read import data_set_name, read_images
+from dccm.data.datasets import DATASETS, data_set_name
+from dccm.data.read import read_images
 from dccm.errors import choose
 from dccm.progress import SILENT, Watcher
 from dccm.report import write_report

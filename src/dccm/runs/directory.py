@@ -39,7 +39,7 @@ from dccm.runs.result import RunResult, result_from
 
 _THUMBNAILS = 24
 """Most confident images of a cluster that the report shows."""
-_REPAIR = 'write the run directory anew with "dccm cluster"'
+_REPAIR = "take a sound copy, or write the folder anew"
 _UNREADABLE = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, zipfile.BadZipFile, zlib.error)
 """What the readers of JSON, TOML and NumPy files raise when the content is not theirs."""
 
