@@ -18,8 +18,8 @@ from dccm.config import parse_assignments
 from dccm.data.images import ImageSet
 from dccm.evaluation.metrics import scores
 from dccm.progress import Display
-from dccm.runs.model import make_config
-from dccm.runs.run import fit
+from dccm.runs.config import make_config
+from dccm.runs.fitting import fit
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -24,8 +24,10 @@ from dccm.evaluation.metrics import scores
 from dccm.evaluation.probe import probe_encoder
 from dccm.methods.base import encoder_of
 from dccm.progress import Display
-from dccm.runs.model import Model, make_config
-from dccm.runs.run import fit, peak_memory
+from dccm.runs.config import make_config
+from dccm.runs.fitting import fit
+from dccm.runs.model import Model
+from dccm.runs.run import peak_memory
 
 RESULTS = Path(__file__).parent / "results" / "baselines"
 SAME = ("system", "seed", "images", "settings", "budget")

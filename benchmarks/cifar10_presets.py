@@ -21,7 +21,8 @@ from dccm.data.images import ImageSet
 from dccm.evaluation.metrics import scores
 from dccm.machine import keep_memory
 from dccm.methods.base import calibrate
-from dccm.runs.model import Model, make_config
+from dccm.runs.config import make_config
+from dccm.runs.model import Model
 from dccm.training.loop import train
 from dccm.training.progress import Progress, Stage
 

@@ -23,8 +23,9 @@ import torch
 
 from benchmarks.datasets import read
 from dccm.evaluation.metrics import scores
-from dccm.runs.model import make_config
-from dccm.runs.run import fit, peak_memory
+from dccm.runs.config import make_config
+from dccm.runs.fitting import fit
+from dccm.runs.run import peak_memory
 
 RESULT = Path(__file__).parent / "results" / "classical.json"
 METHODS = ("kmeans", "spectral", "agglomerative")

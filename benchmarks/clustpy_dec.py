@@ -24,8 +24,8 @@ from benchmarks.baselines import some_of
 from benchmarks.classical import alone
 from benchmarks.datasets import read
 from dccm.evaluation.metrics import scores
-from dccm.runs.model import make_config
-from dccm.runs.run import fit
+from dccm.runs.config import make_config
+from dccm.runs.fitting import fit
 
 RESULT = Path(__file__).parent / "results" / "clustpy_dec.json"
 MINI = 256

@@ -16,8 +16,8 @@ from benchmarks.cifar10_presets import Curve, measured
 from benchmarks.datasets import read
 from dccm.config import parse_assignments, parse_budget
 from dccm.machine import keep_memory
-from dccm.runs.model import make_config
-from dccm.runs.run import fit, new_model
+from dccm.runs.config import make_config
+from dccm.runs.fitting import fit, new_model
 
 RESULTS = Path(__file__).parent / "results" / "curves"
 

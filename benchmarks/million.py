@@ -25,8 +25,8 @@ PROGRAM = """
 import re, sys, threading, time
 from pathlib import Path
 from dccm.data.read import read_images
-from dccm.runs.model import make_config
-from dccm.runs.run import fit
+from dccm.runs.config import make_config
+from dccm.runs.fitting import fit
 source, cache, side, passes = sys.argv[1:]
 peak = {"RssAnon": 0, "VmRSS": 0}
 def watch():

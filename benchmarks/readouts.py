@@ -20,8 +20,8 @@ from dccm.config import parse_budget
 from dccm.evaluation.metrics import scores
 from dccm.grouping.readout import KMeansReadout
 from dccm.progress import Display
-from dccm.runs.model import make_config
-from dccm.runs.run import fit, new_model
+from dccm.runs.config import make_config
+from dccm.runs.fitting import fit, new_model
 
 RESULT = Path(__file__).parent / "results" / "readouts.json"
 

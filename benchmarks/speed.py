@@ -35,8 +35,9 @@ from dccm.machine import has_bfloat16, keep_memory
 from dccm.networks.base import NetworkConfig
 from dccm.networks.critic import HIDDEN
 from dccm.networks.paper import PaperEncoder
-from dccm.runs.model import Model, RunConfig, make_config
-from dccm.runs.run import fit
+from dccm.runs.config import RunConfig, make_config
+from dccm.runs.fitting import fit
+from dccm.runs.model import Model
 from dccm.training.update import computed_in
 
 RESULTS = Path(__file__).parent / "results"
@@ -258,8 +259,8 @@ def memory(mini: int) -> dict[str, float]:
     program = f"""
 import resource, sys
 from dccm.data.synthetic import bars
-from dccm.runs.model import make_config
-from dccm.runs.run import fit
+from dccm.runs.config import make_config
+from dccm.runs.fitting import fit
 thousands = int(sys.argv[1])
 images = bars(1000, side=32, channels=3).images.repeat(thousands, axis=0)
 fit(images, make_config("dccm", "fast", "cifar10", {{"budget_passes": 2 / thousands, "mini_batch": {mini}}}))

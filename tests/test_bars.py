@@ -9,8 +9,8 @@ from benchmarks.datasets import read
 
 from dccm.data.images import ImageSet
 from dccm.evaluation.metrics import accuracy
-from dccm.runs.model import make_config
-from dccm.runs.run import fit
+from dccm.runs.config import make_config
+from dccm.runs.fitting import fit
 
 SEEDS = (0, 1, 2)
 

@@ -12,13 +12,14 @@ from PIL import Image
 
 from dccm import cli
 from dccm.data.synthetic import bars
+from tests.data.published.official_files import write_cifar100
 
 QUICK = ["--epochs", "2", "--quiet"]
 QUICK += ["--set", "batch_size=20", "--set", "mini_batch=8", "--set", "critic_positions=2", "--set", "starts=1"]
 RUN_FILES = {
-    "assignments.csv", "assignments.parquet", "checkpoints", "config.toml", "duplicates.csv", "embedding.parquet",
-    "history.jsonl",
-    "model", "report.html", "result.json", "skipped.csv", "thumbnails.npz",
+    "assignments.csv", "assignments.parquet", "checkpoints", "config.toml", "duplicates.csv", "embedding.npy",
+    "embedding.parquet", "history.jsonl", "model", "report.html", "result.json", "skipped.csv", "source.json",
+    "thumbnails.npz",
 }  # fmt: skip
 
 
@@ -90,6 +91,38 @@ def test_new_images_are_assigned_as_the_run_assigned_them(
     said = capsys.readouterr()
     assert said.out == (finished / "assignments.csv").read_text()
     assert "skipped broken.png" in said.err
+
+
+def test_predicting_shows_how_it_gets_on(
+    finished: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["predict", finished, photos, "-o", tmp_path / "new", "--cache", tmp_path / "cache"]
+    assert dccm(*words, monkeypatch=monkeypatch) == 0
+    said = capsys.readouterr()
+    assert "reading images 25/25" in said.err
+    assert "assigning  100%" in said.err
+    assert said.out == f"24 images assigned, 1 skipped; see {tmp_path / 'new' / 'assignments.csv'}.\n"
+
+
+def test_data_sets_are_assigned_by_name_and_split(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = bars(12, side=32, channels=3).images
+    write_cifar100(tmp_path / "cifar-100-python", images, fine=[0] * 12, coarse=[0] * 12, train=8)
+    words = ["predict", finished, "cifar100", "--data-root", tmp_path, "--variant", "fine", "-q"]
+    for split, count in (([], 12), (["--split", "train"], 8), (["--split", "test"], 4)):
+        assert dccm(*words, *split, monkeypatch=monkeypatch) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 1 + count
+
+
+def test_an_output_that_is_taken_is_refused_before_images_are_read(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = refused(["predict", finished, tmp_path / "nowhere", "-o", finished], capsys, monkeypatch)
+    assert "holds a run already, and nothing is overwritten" in said
+    said = refused(["predict", finished, tmp_path / "nowhere", "-o", tmp_path / "new"], capsys, monkeypatch)
+    assert "There is no file or folder" in said
+    assert not (tmp_path / "new").exists()
 
 
 def test_predictions_go_into_a_folder_or_to_json(
@@ -164,6 +197,16 @@ def test_help_does_not_wait_for_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+@pytest.mark.parametrize("words", [["datasets"], ["evaluate", "{run}", "--labels", "{labels}"], ["report", "{run}"]])
+def test_what_only_reads_does_not_wait_for_torch(words: list[str], finished: Path, tmp_path: Path) -> None:
+    rows = (finished / "assignments.csv").read_text().replace("confidence", "label", 1)
+    (tmp_path / "labels.csv").write_text(rows)
+    filled = [word.format(run=finished, labels=tmp_path / "labels.csv") for word in words]
+    code = f"import sys; sys.argv = ['dccm', *{filled!r}]\nfrom dccm.cli import main\n"
+    code += "try: main()\nexcept SystemExit as stop: assert not stop.code\nassert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
 def refused(words: list[object], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
     """The one sentence on which a command ends with exit code 2."""
     assert dccm(*words, monkeypatch=monkeypatch) == 2
@@ -232,7 +275,7 @@ def test_no_room_on_disk_ends_in_one_sentence(
     monkeypatch.setattr(os, "fsync", full)
     said = refused(["cluster", array, "-k", 4, "-o", tmp_path / "run", *QUICK], capsys, monkeypatch)
     assert "No room on disk to write" in said
-    assert "--resume" in said
+    assert "resume a run that was training" in said
 
 
 @pytest.mark.parametrize(
@@ -254,5 +297,8 @@ def test_predict_and_evaluate_refuse_what_is_no_run(
     labels = tmp_path / "labels.csv"
     assert "There is no file" in refused(["evaluate", finished, "--labels", labels], capsys, monkeypatch)
     labels.write_text("file,class\n")
+    said = refused(["evaluate", finished, "--labels", labels], capsys, monkeypatch)
+    assert "labels.csv is broken (its first line names no column 'path' and no column 'label'); write" in said
+    labels.write_text("path,label\n")
     assert "has no label for 24 of the 24" in refused(["evaluate", finished, "--labels", labels], capsys, monkeypatch)
-    assert "holds no assignments.csv" in refused(["evaluate", tmp_path, "--labels", labels], capsys, monkeypatch)
+    assert "There is no assignments.csv in" in refused(["evaluate", tmp_path, "--labels", labels], capsys, monkeypatch)

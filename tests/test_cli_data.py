@@ -98,6 +98,32 @@ def test_the_second_run_finds_the_images_prepared(
     assert list((tmp_path / "cache" / "images").iterdir())
 
 
+def test_only_the_images_of_a_split_are_clustered_and_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    splits = np.repeat(["train", "test"], [20, 4])
+    np.savez(tmp_path / "bars.npz", images=FOUND.images, splits=splits)
+    flags = ["-k", 3, "-o", tmp_path / "out", "--split", "train", *QUICK]
+    assert dccm("cluster", tmp_path / "bars.npz", *flags, monkeypatch=monkeypatch) == 0
+    assert result_of(tmp_path / "out")["n_images"] == 20
+    capsys.readouterr()
+    assert dccm("prepare", tmp_path / "bars.npz", "--split", "test", monkeypatch=monkeypatch) == 0
+    assert capsys.readouterr().out.startswith("4 images of 32 x 32 x 3.")
+
+
+def test_the_demo_clusters_the_digits_whatever_a_folder_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "digits").mkdir()
+    monkeypatch.chdir(tmp_path)
+    settings = [word for text in ("epochs=1", "starts=1", "uses=1") for word in ("--set", text)]
+    assert dccm("demo", "-q", "--json", *settings, monkeypatch=monkeypatch) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["n_images"], said["dataset"], said["preset"]) == (1797, "digits", "fast")
+    assert said["baseline"]["name"] == "k-means on pixels"
+    assert (tmp_path / "dccm-demo" / "report.html").is_file()
+
+
 def test_prepare_lists_what_is_odd_and_a_run_then_starts_at_once(
     classes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -128,6 +128,7 @@ def test_a_method_without_an_encoder_is_refused_before_images_are_read(
         (40, [], "for 32 pixels, which sees them at 24 x 24, preset fast."),
         (64, [], "for 32 pixels, which sees them at 48 x 48 in squares of 2 x 2, preset fast."),
         (64, ["--preset", "paper"], "for 64 pixels, preset paper."),
+        (8, ["--set", "starts=2"], "for 32 pixels, preset fast."),
     ],
 )
 def test_what_is_about_to_happen_names_the_network_of_methods_that_have_one(

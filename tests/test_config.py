@@ -24,7 +24,7 @@ from dccm.errors import UserError
 from dccm.methods import METHODS
 from dccm.methods.dccm import DCCMConfig
 from dccm.networks.base import NetworkConfig
-from dccm.runs.model import make_config
+from dccm.runs.config import make_config
 
 
 def bounds_of(hint: Any) -> list[Bounds]:

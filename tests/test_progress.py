@@ -44,7 +44,7 @@ def test_a_long_run_is_told_of_budgets_once(epochs: int | None, done: float, sec
     with Display(stream=stream) as display:
         for _ in range(3):
             display.training(progress(done, epochs=epochs, seconds_left=seconds_left))
-    assert stream.getvalue().count("--budget minutes:60") == told
+    assert stream.getvalue().count("A run with a budget (minutes:60, for example)") == told
 
 
 def test_a_log_file_gets_plain_lines_but_not_too_many() -> None:

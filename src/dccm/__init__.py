@@ -3,13 +3,25 @@
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["DCCM", "ImageClusterer", "ImageSet", "Model", "UserError", "__version__", "read_images"]
+__all__ = [
+    "DCCM",
+    "ImageClusterer",
+    "ImageSet",
+    "Model",
+    "RunDirectory",
+    "UserError",
+    "__version__",
+    "cluster",
+    "read_images",
+]
 
 if TYPE_CHECKING:
+    from dccm.commands.cluster import cluster
     from dccm.data.images import ImageSet
     from dccm.data.read import read_images
     from dccm.errors import UserError
     from dccm.estimators import DCCM, ImageClusterer
+    from dccm.runs.directory import RunDirectory
     from dccm.runs.model import Model
 
 _HOMES = {
@@ -17,7 +29,9 @@ _HOMES = {
     "ImageClusterer": "dccm.estimators",
     "ImageSet": "dccm.data.images",
     "Model": "dccm.runs.model",
+    "RunDirectory": "dccm.runs.directory",
     "UserError": "dccm.errors",
+    "cluster": "dccm.commands.cluster",
     "read_images": "dccm.data.read",
 }
 

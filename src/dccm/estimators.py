@@ -1,6 +1,5 @@
 """All methods as scikit-learn estimators: `ImageClusterer(n_clusters=10, method="dccm").fit(images)`."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,20 +14,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dccm.arrays import Bytes, Floats
 from dccm.config import Settings
 from dccm.data.datasets import data_set_name
-from dccm.data.images import ImageSet, Skipped, require_all_read
+from dccm.data.images import ImageSet, require_all_read
 from dccm.data.read import read_images
 from dccm.data.rows import Rows, is_rows, plain, squares
 from dccm.errors import UserError, require
 from dccm.methods import METHODS
 from dccm.methods.base import DirectMethod
-from dccm.runs import results
-from dccm.runs.model import Model, RunConfig, make_config
-from dccm.runs.run import fit
+from dccm.runs.config import RunConfig, make_config
+from dccm.runs.contents import Assignments
+from dccm.runs.directory import RunDirectory
+from dccm.runs.fitting import fit
+from dccm.runs.model import Model
 
 _OWN = frozenset({"n_clusters", "epochs", "image_size", "device", "seed"})
 """Settings that are arguments of their own."""
-_FILES = ("assignments.csv", "skipped.csv", "history.jsonl")
-"""What is kept of `fit` beside the model, in the form of a run directory."""
 
 
 class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -93,7 +92,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
             fitted = fit(image_set.images, config, on_progress=show.get("training"))
         self.model_ = fitted.model
         self.model_.rows = rows
-        self.labels_: npt.NDArray[np.int64] = self.model_.predict_proba(image_set.images).argmax(axis=1)
+        self.labels_: npt.NDArray[np.int64] = self.model_.assign(image_set.images).clusters
         self.names_: Sequence[str] = image_set.names
         self.skipped_ = list(image_set.skipped)
         self.history_ = fitted.history
@@ -115,17 +114,18 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
 
     def save(self, folder: str | Path) -> None:
         """Write the model as safetensors and JSON, with what `fit` found; `load` and `dccm predict` read it."""
-        model, folder = self._model(), Path(folder)
-        taken = (folder / "config.toml").exists()
-        require(not taken, f"{folder} holds a run, and its files are not overwritten. Choose another folder.")
-        for name in _FILES:
-            (folder / name).unlink(missing_ok=True)  # Of another model.
-        model.save(folder)
+        model, directory = self._model(), RunDirectory(folder)
+        require(
+            not directory.holds_run,
+            f"{folder} holds a run, and its files are not overwritten. Choose another folder.",
+        )
+        directory.forget_assignments()  # Of another model.
+        model.save(directory.path)
         if hasattr(self, "labels_"):
-            rows = zip(self.names_, self.labels_.tolist(), strict=True)
-            results.write_csv(folder / "assignments.csv", ("path", "cluster"), rows)
-            results.write_csv(folder / "skipped.csv", Skipped._fields, self.skipped_)
-            results.write_history(folder, self.history_)
+            not_kept = np.full(len(self.labels_), np.nan)
+            directory.write_assignments(Assignments(self.names_, self.labels_, not_kept))
+            directory.write_skipped(self.skipped_)
+            directory.write_history(self.history_)
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
@@ -138,8 +138,9 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         estimator.model_ = model
         if model.rows is not None:
             estimator.n_features_in_ = model.rows["features"]
-        if (Path(folder) / "assignments.csv").is_file():
-            estimator._recall(Path(folder))
+        directory = RunDirectory(folder)
+        if directory.assignments.is_file():
+            estimator._recall(directory)
         return estimator
 
     @classmethod
@@ -147,13 +148,11 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         """An estimator with the settings of a model."""
         return cls(method=config.method, **_arguments(config, device))
 
-    def _recall(self, folder: Path) -> None:
+    def _recall(self, directory: RunDirectory) -> None:
         """Take over what a run or `save` left in a folder."""
-        self.names_, self.labels_ = results.read_assignments(folder)
-        skipped = folder / "skipped.csv"
-        rows = results.read_csv(skipped) if skipped.is_file() else []
-        self.skipped_ = [Skipped(row["path"], row["reason"]) for row in rows]
-        self.history_ = _read_history(folder / "history.jsonl")
+        self.names_, self.labels_, _ = directory.read_assignments()
+        self.skipped_ = directory.read_skipped()
+        self.history_ = directory.read_history() if directory.history.is_file() else []
         self.n_iter_ = len(self.history_)
 
     def _model(self) -> Model:
@@ -288,12 +287,3 @@ def _arguments(config: RunConfig, device: str) -> dict[str, Any]:
 def _is_direct(method: str) -> bool:
     """Whether a method has no epochs."""
     return issubclass(METHODS[method], DirectMethod)
-
-
-def _read_history(path: Path) -> list[dict[str, Any]]:
-    if not path.is_file():
-        return []
-    try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except ValueError as error:
-        raise UserError(f"{path} is damaged: it must hold one line of JSON per epoch. Take a sound copy.") from error

@@ -1,15 +1,21 @@
-"""Files that are written whole or not at all, and where those live that may be deleted at any time."""
+"""Files that are written whole or not at all, tables of text, and where those live that may be deleted at any time."""
 
 import csv
 import errno
+import io
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO
 
-from dccm.errors import UserError
+from dccm.errors import UserError, require
+
+_LONGEST_FIELD = 2**31 - 1
+"""Names in archives may be of any length."""
+_ROWS_AT_ONCE = 1000
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
@@ -30,8 +36,11 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         partial.replace(path)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        again = "then run the same command again, a training run with --resume"
+        again = "then begin again, or resume a run that was training"
         raise disk_error(error, f"write {path}", "what was there is unharmed", again, "output folder") from error
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
 
 
 def disk_error(error: OSError, doing: str, kept: str, again: str, elsewhere: str) -> UserError:
@@ -63,6 +72,64 @@ def csv_lines(rows: Iterable[Iterable[object]]) -> Iterator[str]:
     for row in rows:
         writer.writerow(row)
         yield lines.pop().removesuffix("\r\n") + "\n"
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
+    """Write rows as CSV; names of files may hold commas, quotes, newlines or bytes that are no text."""
+    with whole_file(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="")
+        text.writelines(csv_lines(chain([header], rows)))
+        text.flush()
+        text.detach()
+
+
+def read_csv(path: Path, columns: Sequence[str], repair: str, *, exactly: bool = False) -> Iterator[dict[str, str]]:
+    """The rows of a CSV file by column name, one by one; names of files may be any bytes.
+
+    Args:
+        path: The file.
+        columns: What its first line must name.
+        repair: The way out if it is broken, behind a semicolon.
+        exactly: It is a file of ours: there is no other column, and each row is complete. Otherwise more columns are
+            fine, and what a row lacks at its end is empty, as spreadsheets write it.
+    """
+    try:
+        # Some programs begin text with a mark of its byte order, which "utf-8-sig" leaves out.
+        with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
+            rows = _rows_of_any_length(csv.reader(file, strict=True))
+            header = next(rows, [])
+            _require_columns(header, columns, exactly)
+            for row in rows:
+                _require_values(row, len(header), exactly)
+                yield dict(zip(header, row + [""] * (len(header) - len(row))))
+    except (csv.Error, OSError, ValueError) as error:
+        raise UserError(f"{path} is broken ({getattr(error, 'strerror', None) or error}); {repair}.") from error
+
+
+def _rows_of_any_length(reader: Iterator[list[str]]) -> Iterator[list[str]]:
+    """All rows but empty ones; the limit of a field is the whole process's, and is back in place when others run."""
+    while True:
+        limit = csv.field_size_limit(_LONGEST_FIELD)
+        try:
+            rows = list(islice(reader, _ROWS_AT_ONCE))
+        finally:
+            csv.field_size_limit(limit)
+        if not rows:
+            return
+        yield from filter(None, rows)
+
+
+def _require_columns(header: list[str], columns: Sequence[str], exactly: bool) -> None:
+    if exactly:
+        require(header == list(columns), f"its first line is not {','.join(columns)}")
+    missing = [f"'{name}'" for name in columns if name not in header]
+    require(not missing, f"its first line names no column {' and no column '.join(missing)}")
+
+
+def _require_values(row: list[str], count: int, exactly: bool) -> None:
+    if exactly:
+        require(len(row) == count, f"a line without exactly {count} values")
+    require(len(row) <= count, f"a line with {len(row)} values under {count} column names")
 
 
 def cache_folder() -> Path:

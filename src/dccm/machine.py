@@ -5,11 +5,12 @@ import os
 import shutil
 import sys
 from functools import cache
-from typing import Literal
-
-import torch
+from typing import TYPE_CHECKING, Literal
 
 from dccm.errors import UserError
+
+if TYPE_CHECKING:
+    import torch  # It takes seconds, and what never computes can do without.
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -18,8 +19,10 @@ _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
 _KEEP_BYTES = 512 * 1024 * 1024
 
 
-def choose_device(name: str) -> torch.device:
+def choose_device(name: str) -> "torch.device":
     """The device of this name; `auto` takes a GPU if there is one."""
+    import torch
+
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -30,22 +33,24 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
-def require_compiler(device: torch.device) -> None:
+def require_compiler(device: "torch.device") -> None:
     """Refuse to compile for a CPU without a C++ compiler, before the first step fails in the depths of torch."""
     names = (os.environ.get("CXX"), "g++", "clang++", "cl")
     if device.type == "cpu" and not any(name and shutil.which(name) for name in names):
         raise UserError("compile = true needs a C++ compiler (g++, clang++ or cl). Install one, or leave it out.")
 
 
-def has_bfloat16(device: torch.device) -> bool:
+def has_bfloat16(device: "torch.device") -> bool:
     """Whether the processor is made for bfloat16, and does not just imitate it."""
+    import torch
+
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     # Each maker has a name of its own for the instructions.
     return device.type == "cpu" and any(can for name, can in torch.cpu.get_capabilities().items() if "bf16" in name)
 
 
-def choose_precision(name: str, device: torch.device) -> Precision:
+def choose_precision(name: str, device: "torch.device") -> Precision:
     """The precision of this name; `auto` takes bfloat16 where the processor is made for it."""
     if name == "float32" or (name == "auto" and not has_bfloat16(device)):
         return "float32"

@@ -1,16 +1,97 @@
-"""Rows on standard output: as a table for people, as CSV or JSON for programs."""
+"""What commands found, on standard output: as words and tables for people, as CSV or JSON for programs."""
 
 import json
 import sys
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
+from dccm.data.images import ImageSet
 from dccm.files import csv_lines
+from dccm.runs.contents import ASSIGNMENT_COLUMNS, assignment_rows
+from dccm.runs.parquet import parquet_available
+
+if TYPE_CHECKING:  # They come with torch, which takes seconds.
+    from dccm.commands.predict import Predicted
+    from dccm.evaluation.probe import Probed
+    from dccm.runs.run import Clustering
 
 
-def print_csv(header: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+def print_clustering(clustering: "Clustering", as_json: bool) -> None:
+    """The outcome of a run, and where everything is."""
+    directory, image_set = clustering.directory, clustering.image_set
+    if as_json:
+        print(json.dumps(asdict(clustering.result)))
+        return
+    print(clustering.result.summary())
+    if image_set.skipped:
+        print(f"{len(image_set.skipped):,} files were skipped; {directory.skipped} says why.")
+    if image_set.duplicates:
+        print(f"{len(image_set.duplicates):,} images are there more than once; see {directory.duplicates}.")
+    if not parquet_available():
+        print("No parquet files were written: they need pyarrow. Get it with: pip install 'dccm[data]'")
+    print(f"Assignments: {directory.assignments}\nModel:       {directory.model}\nReport:      {directory.report}")
+
+
+def print_prepared(image_set: ImageSet, as_json: bool) -> None:
+    """What images are, and what is odd about them."""
+    count, height, width, channels = image_set.images.shape
+    if as_json:
+        shape = {"images": count, "height": height, "width": width, "channels": channels}
+        odd = {name: [row._asdict() for row in getattr(image_set, name)] for name in ("skipped", "duplicates")}
+        print(json.dumps(shape | odd))
+        return
+    _allow_any_name()
+    print(f"{count:,} images of {height} x {width} x {channels}.")
+    print("".join(f"skipped    {path}: {reason}\n" for path, reason in image_set.skipped), end="")
+    print("".join(f"duplicate  {path} is the same as {other}\n" for path, other in image_set.duplicates), end="")
+    print(f"{len(image_set.skipped):,} files skipped, {len(image_set.duplicates):,} duplicates.")
+
+
+def print_predicted(predicted: "Predicted", as_json: bool, quiet: bool) -> None:
+    """The clusters of new images, row by row, unless they are in a folder."""
+    skipped, directory = predicted.image_set.skipped, predicted.directory
+    if as_json:
+        _print_assignments_as_json(predicted)
+    elif directory is None:
+        print_csv(ASSIGNMENT_COLUMNS, assignment_rows(predicted.assignments))
+    else:
+        count = len(predicted.assignments.paths)
+        print(f"{count:,} images assigned, {len(skipped)} skipped; see {directory.assignments}.")
+    if directory is None and not quiet:
+        for file in skipped:
+            print(f"skipped {file.path}: {file.reason}", file=sys.stderr)
+
+
+def _print_assignments_as_json(predicted: "Predicted") -> None:
+    """One document, written row by row: a million rows as Python objects would take gigabytes."""
+    before = '{"assignments": ['
+    for path, cluster, confidence in zip(*predicted.assignments):
+        row = dict(zip(ASSIGNMENT_COLUMNS, (path, int(cluster), float(confidence))))
+        sys.stdout.write(before + json.dumps(row))
+        before = ", "
+    print(f'], "skipped": {json.dumps(predicted.image_set.skipped)}}}')
+
+
+def print_scores(scores: dict[str, float], as_json: bool) -> None:
+    """Scores by name."""
+    print(json.dumps(scores) if as_json else "\n".join(f"{name:17s} {value:.4f}" for name, value in scores.items()))
+
+
+def print_probed(probed: "Probed", as_json: bool) -> None:
+    """What the probe found out."""
+    if as_json:
+        print(json.dumps(probed._asdict()))
+        return
+    print(f"Learnt from {probed.train_images:,} images; share of {probed.test_images:,} others classified right:")
+    print("\n".join(f"{layer:17s} {share:.4f}" for layer, share in probed.accuracy.items()))
+
+
+def print_csv(header: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> None:
     """Print rows as CSV; names of files may be any bytes."""
-    sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
-    sys.stdout.writelines(csv_lines([header, *rows]))
+    _allow_any_name()
+    sys.stdout.writelines(csv_lines([header]))
+    sys.stdout.writelines(csv_lines(rows))
 
 
 def print_table(rows: list[dict[str, Any]], as_json: bool) -> None:
@@ -25,3 +106,8 @@ def print_table(rows: list[dict[str, Any]], as_json: bool) -> None:
     for row in rows:
         table.add_row(*("" if value is None else str(value) for value in row.values()))
     Console(width=None if sys.stdout.isatty() else 160).print(table, markup=False, highlight=False)
+
+
+def _allow_any_name() -> None:
+    """Names of files may be any bytes, and go out as they came in."""
+    sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]

@@ -1,9 +1,9 @@
-"""Progress of a run: a bar on a terminal, plain lines in a log file."""
+"""Progress of a command: told to nobody, as a bar on a terminal, or as plain lines in a log file."""
 
 import sys
 import time
 from types import TracebackType
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn
@@ -17,6 +17,40 @@ _LONG = 3600.0
 """Seconds left from which on a run is worth a word about budgets."""
 _SURE = 0.01
 """Share of a run after which its rate is trusted."""
+
+
+class Watcher(Protocol):
+    """Is told how a command gets on; `Display` shows it."""
+
+    def say(self, text: str) -> None:
+        """A sentence that the user should read."""
+
+    def reading(self, done: int, total: int) -> None:
+        """Images read so far, and in all."""
+
+    def downloading(self, done: int, total: int) -> None:
+        """Bytes fetched so far, and in all."""
+
+    def training(self, progress: Progress | Stage) -> None:
+        """A large batch is done, or work without epochs got on."""
+
+
+class Silent:
+    """Tells nobody."""
+
+    def say(self, text: str) -> None:
+        """Nothing."""
+
+    def reading(self, done: int, total: int) -> None:
+        """Nothing."""
+
+    downloading = reading
+
+    def training(self, progress: Progress | Stage) -> None:
+        """Nothing."""
+
+
+SILENT = Silent()
 
 
 class Display:
@@ -68,8 +102,7 @@ class Display:
         elif done == total or self._time_for_a_line():
             self.say(f"downloading {state}")
 
-    def working(self, stage: Stage) -> None:
-        """A method without epochs got on."""
+    def _working(self, stage: Stage) -> None:
         if self.bar is not None:
             self.bar.update(self.task, description=stage.what, completed=stage.done, state="")
         elif stage.done >= 1 or self._time_for_a_line():
@@ -78,7 +111,7 @@ class Display:
     def training(self, progress: Progress | Stage) -> None:
         """A large batch is done, or a stage of a method without epochs."""
         if isinstance(progress, Stage):
-            self.working(progress)
+            self._working(progress)
             return
         title = f"epoch {progress.epoch}" + (f"/{progress.epochs}" if progress.epochs else "")
         if self.bar is not None:
@@ -88,8 +121,8 @@ class Display:
         if progress.epochs and progress.done > _SURE and progress.seconds_left > _LONG and not self.told_of_budgets:
             self.told_of_budgets = True
             self.say(
-                f"This takes {_clock(progress.seconds_left)} hours more. A run with a budget (--budget minutes:60, "
-                "in Python settings={'budget_minutes': 60}) fits its steps and stages to the time it has."
+                f"This takes {_clock(progress.seconds_left)} hours more. A run with a budget (minutes:60, for example) "
+                "fits its steps and stages to the time it has."
             )
         if progress.record is not None:
             for warning in progress.record.get("warnings", []):

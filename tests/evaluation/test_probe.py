@@ -24,7 +24,8 @@ from dccm.evaluation.probe import (
 from dccm.methods import METHODS
 from dccm.methods.base import encoder_of
 from dccm.networks.base import Encoder
-from dccm.runs.model import Model, make_config
+from dccm.runs.config import make_config
+from dccm.runs.model import Model
 from dccm.training.progress import Stage
 
 QUICK = ProbeConfig(epochs=1, fewest_steps=200)

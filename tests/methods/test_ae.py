@@ -8,7 +8,8 @@ from torch import nn
 from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.methods.ae import AEMethod
-from dccm.runs.model import Model, make_config
+from dccm.runs.config import make_config
+from dccm.runs.model import Model
 from dccm.training.loop import train
 from tests.support import seeded
 

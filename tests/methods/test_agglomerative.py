@@ -4,8 +4,8 @@ import pytest
 from dccm.data.synthetic import bars
 from dccm.evaluation.metrics import accuracy
 from dccm.methods.agglomerative import join_mutual, mutual_neighbours
-from dccm.runs.model import make_config
-from dccm.runs.run import fit
+from dccm.runs.config import make_config
+from dccm.runs.fitting import fit
 from tests.methods.test_spectral import line
 
 

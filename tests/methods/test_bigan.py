@@ -6,7 +6,8 @@ import torch
 from dccm.arrays import Bytes, ImageShape
 from dccm.data.synthetic import bars
 from dccm.methods.bigan import BiGANMethod
-from dccm.runs.model import Model, make_config
+from dccm.runs.config import make_config
+from dccm.runs.model import Model
 from dccm.training.loop import train
 
 SMALL: dict[str, Any] = {"n_clusters": 4, "batch_size": 40, "mini_batch": 20, "code_size": 2}

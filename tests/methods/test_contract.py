@@ -9,15 +9,18 @@ import pytest
 import torch
 
 from dccm.arrays import ImageShape
-from dccm.commands import Reading, cluster_images
+from dccm.commands.cluster import cluster
 from dccm.config import DataConfig, TrainingConfig, setting_names
 from dccm.data.images import ImageSet
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.methods import METHODS
 from dccm.methods.base import GradientMethod
-from dccm.runs.model import Model, RunConfig, make_config
-from dccm.runs.run import fit, new_model, run
+from dccm.runs.config import RunConfig, make_config
+from dccm.runs.directory import RunDirectory
+from dccm.runs.fitting import fit, new_model
+from dccm.runs.model import Model
+from dccm.runs.run import run
 from dccm.training.loop import InterruptedRunError
 from dccm.training.progress import Progress, Stage
 
@@ -43,7 +46,7 @@ def by_command(method: str, folder: Path, labels: Any) -> Path:
     """The run directory that the command's function fills."""
     images, output = folder / "bars.npz", folder / "run"
     np.savez(images, images=FOUND.images, labels=labels)
-    cluster_images(Reading(images=str(images)), (method, None, ""), small(method), output, quiet=True)
+    cluster(images, method=method, settings=small(method), output=output)
     return output
 
 
@@ -90,6 +93,17 @@ def test_probabilities_and_features_of_new_images_have_the_right_shapes(finished
         assert len(features) == len(images)
         assert np.isfinite(features).all()
         assert probabilities.dtype == features.dtype == np.float32
+
+
+def test_one_pass_over_the_images_gives_the_bits_of_two(finished: Finished) -> None:
+    features: list[np.ndarray] = []
+    assigned = finished.model.assign(FOUND.images, take_features=lambda rows: features.append(rows.copy()))
+    probabilities = finished.model.predict_proba(FOUND.images)
+    assert np.array_equal(assigned.clusters, probabilities.argmax(axis=1))
+    assert np.array_equal(assigned.confidences, probabilities.max(axis=1))
+    assert np.array_equal(np.concatenate(features), finished.model.transform(FOUND.images))
+    assert np.array_equal(np.load(finished.output / "embedding.npy"), finished.model.transform(FOUND.images))
+    assert np.array_equal(finished.model.assign(FOUND.images).confidences, assigned.confidences)
 
 
 def test_networks_learn_in_bfloat16_and_are_kept_in_float32(
@@ -167,17 +181,24 @@ class StopAfter:
 def test_a_run_that_was_stopped_twice_goes_on_to_the_same_bits(finished: Finished, tmp_path: Path) -> None:
     """The first checkpoint is of the border of an epoch, the second of its middle."""
     found = ImageSet(FOUND.images, [str(number) for number in range(COUNT)], FOUND.labels)
-    config, said = config_of(finished.method), list[str]()
+    config, said, directory = config_of(finished.method), list[str](), RunDirectory(tmp_path)
     if issubclass(METHODS[finished.method], GradientMethod):
         for reports, resume in ((3, False), (2, True)):
             with pytest.raises(InterruptedRunError):
-                run(found, config, tmp_path, resume=resume, on_progress=StopAfter(reports), say=said.append)
+                run(
+                    found,
+                    config,
+                    directory,
+                    resume=resume,
+                    on_progress=StopAfter(reports),
+                    say=said.append,
+                )
         assert [path.stem for path in sorted(tmp_path.glob("checkpoints/*"))] == ["000000002", "000000003"]
     else:
         with pytest.raises(KeyboardInterrupt):
-            run(found, config, tmp_path, on_progress=StopAfter(1))
+            run(found, config, directory, on_progress=StopAfter(1))
     assert not (tmp_path / "result.json").exists()
-    run(found, config, tmp_path, resume=True, say=said.append)
+    run(found, config, directory, resume=True, say=said.append)
     assert_same(tmp_path, finished.output)
 
 

@@ -10,8 +10,9 @@ from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.evaluation.metrics import accuracy
 from dccm.methods.dac import LAST, Pairs, choose_pairs, pair_loss, thresholds
-from dccm.runs.model import Model, make_config
-from dccm.runs.run import fit
+from dccm.runs.config import make_config
+from dccm.runs.fitting import fit
+from dccm.runs.model import Model
 from dccm.training.update import Update
 from tests.support import few_examples, one_hot, random_similarity
 

@@ -7,7 +7,8 @@ from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.methods.dae import DAEMethod, destroy
 from dccm.networks.paper import PaperEncoder
-from dccm.runs.model import Model, make_config
+from dccm.runs.config import make_config
+from dccm.runs.model import Model
 from dccm.training.loop import train
 from tests.support import seeded
 

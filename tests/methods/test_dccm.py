@@ -10,7 +10,8 @@ from dccm.data.synthetic import bars
 from dccm.methods.base import calibrate
 from dccm.methods.dccm import DCCMMethod
 from dccm.networks.critic import Critic
-from dccm.runs.model import Model, make_config
+from dccm.runs.config import make_config
+from dccm.runs.model import Model
 from dccm.training.loop import train
 from dccm.training.update import Update
 

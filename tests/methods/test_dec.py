@@ -18,8 +18,9 @@ from dccm.methods.dec import (
     target_distribution,
     unit_scale,
 )
-from dccm.runs.model import Model, make_config
-from dccm.runs.run import fit
+from dccm.runs.config import make_config
+from dccm.runs.fitting import fit
+from dccm.runs.model import Model
 from dccm.training.loop import train
 from dccm.training.update import Moment
 from tests.support import few_examples, random_prediction, seeded

@@ -18,7 +18,8 @@ from dccm.methods.decnn import (
     sparse_maps,
     standardised,
 )
-from dccm.runs.model import Model, make_config
+from dccm.runs.config import make_config
+from dccm.runs.model import Model
 from dccm.training.loop import train
 from tests.support import seeded
 

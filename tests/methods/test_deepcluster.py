@@ -17,8 +17,9 @@ from dccm.methods.deepcluster import (
     whitened,
 )
 from dccm.networks.paper import PaperEncoder
-from dccm.runs.model import Model, make_config
-from dccm.runs.run import fit, new_model
+from dccm.runs.config import make_config
+from dccm.runs.fitting import fit, new_model
+from dccm.runs.model import Model
 from dccm.training.checkpoint import CheckpointFolder, TensorFile, read_tensors
 from dccm.training.loop import train
 from dccm.training.update import Moment

@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.methods.dim import DIMMethod, other_pairs
-from dccm.runs.model import Model, make_config
+from dccm.runs.config import make_config
+from dccm.runs.model import Model
 from dccm.training.loop import train
 from tests.support import seeded
 

@@ -8,8 +8,9 @@ from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.evaluation.metrics import accuracy
 from dccm.methods.jule import JULEMethod, grouped_order, thumbnails, triplet_loss
-from dccm.runs.model import Model, make_config
-from dccm.runs.run import fit
+from dccm.runs.config import make_config
+from dccm.runs.fitting import fit
+from dccm.runs.model import Model
 from dccm.training.loop import train
 from dccm.training.update import Moment
 from tests.support import seeded

@@ -5,8 +5,9 @@ from sklearn.cluster import KMeans
 
 from dccm.data.synthetic import bars
 from dccm.evaluation.metrics import accuracy
-from dccm.runs.model import Model, make_config
-from dccm.runs.run import fit
+from dccm.runs.config import make_config
+from dccm.runs.fitting import fit
+from dccm.runs.model import Model
 
 
 def labels_of(images: np.ndarray, **settings: object) -> np.ndarray:

@@ -13,8 +13,9 @@ from torch import Tensor
 from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.methods.nat import NATMethod, best_assignment, matching_loss, noise_targets
-from dccm.runs.model import Model, make_config
-from dccm.runs.run import fit, new_model
+from dccm.runs.config import make_config
+from dccm.runs.fitting import fit, new_model
+from dccm.runs.model import Model
 from dccm.training.checkpoint import CheckpointFolder, TensorFile, read_tensors
 from dccm.training.loop import train
 from dccm.training.update import Moment

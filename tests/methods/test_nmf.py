@@ -5,8 +5,8 @@ from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.evaluation.metrics import accuracy
 from dccm.methods.nmf import NMFConfig, Reduced, link, new_amounts, new_parts, unit_parts
-from dccm.runs.model import make_config
-from dccm.runs.run import fit
+from dccm.runs.config import make_config
+from dccm.runs.fitting import fit
 
 RANDOM = np.random.default_rng(0)
 POINTS, AXES = RANDOM.random((12, 5), np.float32), np.eye(5, dtype=np.float32)

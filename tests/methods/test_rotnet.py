@@ -8,7 +8,8 @@ import torch
 from dccm.arrays import Bytes, ImageShape
 from dccm.data.synthetic import bars
 from dccm.methods.rotnet import RotNetMethod, turned
-from dccm.runs.model import Model, make_config
+from dccm.runs.config import make_config
+from dccm.runs.model import Model
 from dccm.training.loop import train
 
 SMALL = {"n_clusters": 2, "batch_size": 32, "mini_batch": 16, "epochs": 1, "learning_rate": 0.02}

@@ -14,8 +14,8 @@ from dccm.methods.spectral import (
     self_tuning_affinity,
     unit_rows,
 )
-from dccm.runs.model import make_config
-from dccm.runs.run import fit
+from dccm.runs.config import make_config
+from dccm.runs.fitting import fit
 from dccm.training.progress import Progress, Stage
 
 

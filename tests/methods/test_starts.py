@@ -10,7 +10,8 @@ from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.methods.starts import SeveralStarts, still_running
 from dccm.networks.paper import PaperEncoder
-from dccm.runs.model import Model, make_config
+from dccm.runs.config import make_config
+from dccm.runs.model import Model
 from dccm.training.update import Update
 
 both = pytest.mark.parametrize("name", ["dccm", "dac"])

@@ -7,7 +7,8 @@ import torch
 from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
 from dccm.methods.vae import VAEMethod, divergence_from_prior, draw_code, negative_log_likelihood
-from dccm.runs.model import Model, make_config
+from dccm.runs.config import make_config
+from dccm.runs.model import Model
 from dccm.training.loop import train
 from tests.support import seeded
 

@@ -13,6 +13,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from dccm.report import write_report
+from dccm.runs.directory import RunDirectory
 
 HOSTILE_PATHS = [
     "<script>alert(1)</script>.png",
@@ -103,8 +104,11 @@ def result_of(n_images: int) -> dict[str, Any]:
         "preset": "digits",
         "dataset": "digits",
         "n_images": n_images,
+        "n_skipped": 60,
+        "n_duplicates": 0,
         "n_clusters": 10,
         "seed": 0,
+        "settings": {"n_clusters": 10, "label_weight": 5.0},
         "scores": {"acc": 0.8431, "nmi": 0.801, "ari": 0.745},
         "baseline": {"name": "k-means on pixels", "scores": {"acc": 0.6917, "nmi": 0.672, "ari": 0.558}},
         "versions": {"dccm": "0.1.0", "python": "3.11.7"},
@@ -119,7 +123,7 @@ def change_result(run: Path, **changes: object) -> None:
 
 
 def page_of(run: Path) -> Page:
-    return Page(write_report(run).read_text("utf-8"))
+    return Page(write_report(RunDirectory(run)).read_text("utf-8"))
 
 
 def decoded(uri: str | None) -> Image.Image:

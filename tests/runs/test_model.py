@@ -7,7 +7,9 @@ import torch
 
 from dccm.arrays import ImageShape
 from dccm.errors import UserError
-from dccm.runs.model import Model, make_config
+from dccm.methods.base import encoder_of
+from dccm.runs.config import make_config
+from dccm.runs.model import Model
 from dccm.training.checkpoint import read_tensors, write_tensors
 
 
@@ -63,6 +65,41 @@ def test_weights_of_another_shape_are_refused(folder: Path) -> None:
     change(folder, settings=settings | {"n_clusters": 5})
     with pytest.raises(UserError, match="do not fit the network that model.json describes"):
         Model.load(folder)
+
+
+@pytest.mark.parametrize("rows", [[1], "none"])
+def test_a_description_with_a_wrong_scale_of_rows_is_refused(folder: Path, rows: object) -> None:
+    change(folder, rows=rows)
+    with pytest.raises(UserError, match="is damaged: rows is missing or wrong"):
+        Model.load(folder)
+
+
+def test_a_model_that_is_loaded_and_saved_keeps_how_rows_become_images(folder: Path, tmp_path: Path) -> None:
+    scale = {"features": 64, "low": -1.0, "high": 3.5}
+    model = Model.load(folder)
+    assert model.rows is None
+    model.rows = scale
+    model.save(tmp_path / "first")
+    Model.load(tmp_path / "first").save(tmp_path / "second")
+    assert Model.load(tmp_path / "second").rows == scale
+    assert (tmp_path / "second" / "model.json").read_bytes() == (tmp_path / "first" / "model.json").read_bytes()
+
+
+@pytest.mark.parametrize("method", ["dccm", "dac", "rotnet"])
+def test_clusters_and_features_take_one_pass_through_the_encoder(method: str) -> None:
+    starts = {} if method == "rotnet" else {"starts": 1}
+    model = Model.untrained(ImageShape(1, 8, 8), make_config(method, overrides={"n_clusters": 3} | starts))
+    encoder, passes = encoder_of(model.method), list[int]()
+    assert isinstance(encoder, torch.nn.Module)
+    encoder.register_forward_hook(lambda *_: passes.append(1))
+    told: list[float] = []
+    model.assign(
+        np.zeros((5000, 8, 8, 1), np.uint8),
+        take_features=lambda rows: None,
+        on_progress=lambda stage: told.append(stage.done),
+    )
+    assert len(passes) == len(told) == 2
+    assert told[-1] == 1
 
 
 def test_truncated_weights_are_refused(folder: Path) -> None:

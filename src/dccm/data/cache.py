@@ -9,7 +9,6 @@ A folder of the cache belongs to one source and one way of preparing it:
 - `progress.json`: how far the preparation is. What the files hold behind that point is cut off before it goes on.
 """
 
-import csv
 import io
 import json
 import os
@@ -27,7 +26,7 @@ import numpy.typing as npt
 from dccm.arrays import Bytes
 from dccm.data.duplicates import Hashes
 from dccm.data.images import Skipped
-from dccm.files import csv_lines, write_atomically
+from dccm.files import csv_lines, read_csv, write_atomically
 
 FORMAT = 1
 _FILES = ("images.npy", "kept.i64", "hashes.u64", "manifest.csv")
@@ -170,7 +169,7 @@ def open_prepared(folder: Path, fingerprint: str) -> Prepared | None:
         hashes = np.fromfile(folder / "hashes.u64", dtype=np.uint64)
         skipped = read_skipped(folder) if manifest["skipped"] else []
         checksum = str(manifest["checksum"])
-    except (OSError, EOFError, ValueError, KeyError, csv.Error):
+    except (OSError, EOFError, ValueError, KeyError):
         return None
     sound = len(images) == len(kept) == len(hashes) == manifest["images"] and len(skipped) == manifest["skipped"]
     return Prepared(images, kept, hashes, skipped, checksum) if sound else None
@@ -232,12 +231,8 @@ def _checksum(path: Path, size: int) -> int | None:
 
 def read_skipped(folder: Path) -> list[Skipped]:
     """What the manifest says was left out."""
-    limit = csv.field_size_limit(2**31 - 1)  # Names in archives may be of any length.
-    try:
-        with (folder / "manifest.csv").open(newline="", encoding="utf-8", errors="surrogateescape") as file:
-            return [Skipped(row["path"], row["reason"]) for row in csv.DictReader(file) if row["status"] == "skipped"]
-    finally:
-        csv.field_size_limit(limit)
+    rows = read_csv(folder / "manifest.csv", ("path", "status", "reason", "hash"), "prepare anew", exactly=True)
+    return [Skipped(row["path"], row["reason"]) for row in rows if row["status"] == "skipped"]
 
 
 def _header(shape: tuple[int, ...]) -> bytes:

@@ -1,15 +1,25 @@
 """A simple method to compare with."""
 
-from typing import Any
+from dataclasses import dataclass
 
 from dccm.data.images import ImageSet
-from dccm.evaluation.metrics import scores
 
 
-def kmeans_on_pixels(found: ImageSet, n_clusters: int, seed: int) -> dict[str, Any]:
-    """What k-means makes of the same pixels; name and scores."""
+@dataclass(frozen=True)
+class Baseline:
+    """What a simple method makes of the same images."""
+
+    name: str
+    scores: dict[str, float]
+    """Against true labels."""
+
+
+def kmeans_on_pixels(image_set: ImageSet, n_clusters: int, seed: int) -> Baseline:
+    """What k-means makes of the same pixels."""
     from sklearn.cluster import KMeans
 
-    pixels = found.images.reshape(len(found.images), -1) / 255
-    labels = KMeans(n_clusters, n_init=10, random_state=seed).fit_predict(pixels)
-    return {"name": "k-means on pixels", "scores": scores(found.labels, labels)}  # type: ignore[arg-type]
+    from dccm.evaluation.metrics import scores
+
+    pixels = image_set.images.reshape(len(image_set.images), -1) / 255
+    clusters = KMeans(n_clusters, n_init=10, random_state=seed).fit_predict(pixels)
+    return Baseline("k-means on pixels", scores(image_set.labels, clusters))  # type: ignore[arg-type]

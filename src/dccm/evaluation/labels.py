@@ -1,6 +1,6 @@
 """True labels from a file, matched to images; for evaluation alone."""
 
-import csv
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dccm.errors import UserError, require
+from dccm.files import read_csv
 
 
-def read_labels(path: Path, names: list[str]) -> npt.NDArray[Any]:
+def read_labels(path: Path, names: Sequence[str]) -> npt.NDArray[Any]:
     """One label for each named image.
 
     Args:
@@ -34,12 +35,9 @@ def _array(path: Path) -> npt.NDArray[Any]:
     return labels
 
 
-def _by_name(path: Path, names: list[str]) -> npt.NDArray[Any]:
-    try:
-        with path.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
-            known = {row["path"]: row["label"] for row in csv.DictReader(file)}
-    except (KeyError, csv.Error) as error:
-        raise UserError(f"{path} must have the columns path and label in its first line. Add them.") from error
+def _by_name(path: Path, names: Sequence[str]) -> npt.NDArray[Any]:
+    rows = read_csv(path, ("path", "label"), "write a first line 'path,label', then one line per image")
+    known = {row["path"]: row["label"] for row in rows}
     missing = [name for name in names if name not in known]
     require(
         not missing,

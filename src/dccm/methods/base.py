@@ -66,6 +66,10 @@ class Clusterer(nn.Module, ABC, Generic[Config]):
     def predict(self, images: Tensor) -> Tensor:
         """Probability of each cluster, (B, K)."""
 
+    def embed_and_predict(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Features, (B, D), and probabilities, (B, K); methods that find both at once say how."""
+        return self.embed(images), self.predict(images)
+
 
 class DirectMethod(Clusterer[Config]):
     """A method without a gradient: it looks at all images, and is done.
@@ -142,6 +146,13 @@ class GradientMethod(Clusterer[LearningConfig]):
         assert self.readout is not None, "A method without a readout predicts by itself."
         probability: Tensor = self.readout(self.embed(images))
         return probability
+
+    def embed_and_predict(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Features and probabilities; a readout needs no more than the features."""
+        if self.readout is None:
+            return super().embed_and_predict(images)
+        feature = self.embed(images)
+        return feature, self.readout(feature)
 
     def finish(self, loader: Loader) -> "GradientMethod[Any]":
         """After training: population statistics for batch norm, then the readout.

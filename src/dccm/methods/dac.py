@@ -128,6 +128,11 @@ class DACMethod(GradientMethod[DACConfig]):
         """The label feature, scaled to sum to 1."""
         return self.encoder(images).prediction
 
+    def embed_and_predict(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Both of one pass through the encoder."""
+        output = self.encoder(images)
+        return output.feature, output.prediction
+
 
 def _watched(pairs: Pairs, prediction: Tensor) -> Watched:
     """What the pairs of a large batch say about the state of the clusters."""

@@ -192,6 +192,11 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
         """The prediction feature z."""
         return self.encoder(images).prediction
 
+    def embed_and_predict(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Both of one pass through the encoder."""
+        output = self.encoder(images)
+        return output.feature, output.prediction
+
 
 class Views(NamedTuple):
     """The images of a mini-batch, (B, C, H, W) each."""

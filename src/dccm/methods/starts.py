@@ -91,6 +91,11 @@ class SeveralStarts(GradientMethod[Any]):
         """The start that answers."""
         return self._start(int(self.answering))
 
+    @property
+    def encoder(self) -> Encoder | None:
+        """That of the start that answers."""
+        return encoder_of(self.best)
+
     def embed(self, images: Tensor) -> Tensor:
         """The features of the start that answers."""
         return self.best.embed(images)

@@ -4,7 +4,7 @@ import base64
 import io
 import json
 import math
-from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,9 +15,12 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 from PIL import Image
 
+from dccm.data.images import Skipped
 from dccm.files import write_atomically
 from dccm.report import plots
-from dccm.report.run_files import Record, RunFiles, gather, number_of
+from dccm.runs.contents import Assignments, Record, Thumbnails
+from dccm.runs.directory import RunDirectory
+from dccm.runs.result import RunResult
 
 _SKIPPED_SHOWN = 50
 _COLLAPSE_CURVES = {
@@ -30,6 +33,17 @@ _SCORE_NAMES = {"acc": "Accuracy", "nmi": "NMI", "ari": "ARI"}
 _SHOWN_ELSEWHERE = {"scores", "baseline", "warnings", "cost", "versions"}
 _MANY_THUMBNAILS = 1500
 """From here on thumbnails are made smaller, so that the page stays at a few megabytes."""
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """All that the page needs of a run directory."""
+
+    result: RunResult
+    history: list[Record]
+    assignments: Assignments
+    thumbnails: Thumbnails
+    skipped: list[Skipped]
 
 
 class Thumbnail(NamedTuple):
@@ -50,18 +64,32 @@ class Card(NamedTuple):
     thumbnails: list[Thumbnail]
 
 
-def write_report(run: Path) -> Path:
+def write_report(directory: RunDirectory) -> Path:
     """Write `report.html` into a run directory.
 
     Args:
-        run: Directory that `dccm cluster` wrote; nothing outside of it is read.
+        directory: What `dccm cluster` wrote; nothing outside of it is read.
 
     Returns:
         Path of the page; it needs no other file.
     """
-    path = run / "report.html"
-    write_atomically(path, render(gather(run)).encode("utf-8", errors="replace"))
-    return path
+    page = render(gather(directory))
+    # File names need not be text, and "replace" still shows the rest of the name.
+    write_atomically(directory.report, page.encode("utf-8", errors="replace"))
+    return directory.report
+
+
+def gather(directory: RunDirectory) -> RunFiles:
+    """Read the files of a finished run; a missing or broken one is named in one sentence."""
+    directory.require()
+    result = directory.read_result()
+    return RunFiles(
+        result=result,
+        history=directory.read_history(),
+        assignments=directory.read_assignments(result),
+        thumbnails=directory.read_thumbnails(result.n_images),
+        skipped=directory.read_skipped(),
+    )
 
 
 def render(run: RunFiles) -> str:
@@ -73,7 +101,7 @@ def render(run: RunFiles) -> str:
     template = environment.from_string(files("dccm.report").joinpath("report.html.jinja").read_text("utf-8"))
     return template.render(
         result=run.result,
-        duration=_duration_text(number_of((run.result.get("cost") or {}).get("seconds"))),
+        duration=_duration_text(run.result.cost.seconds),
         scores=_score_table(run.result),
         warnings=_warnings(run),
         cards=_cards(run),
@@ -82,7 +110,7 @@ def render(run: RunFiles) -> str:
         skipped=run.skipped,
         skipped_shown=_SKIPPED_SHOWN,
         settings=_settings(run.result),
-        versions=run.result.get("versions") or {},
+        versions=run.result.versions,
     )
 
 
@@ -99,7 +127,7 @@ def _cards(run: RunFiles) -> list[Card]:
 
 
 def _sizes(run: RunFiles) -> list[int]:
-    return [int(size) for size in np.bincount(run.assignments.clusters, minlength=run.result["n_clusters"])]
+    return [int(size) for size in np.bincount(run.assignments.clusters, minlength=run.result.n_clusters)]
 
 
 def _contact_sheets(run: RunFiles) -> dict[int, list[Thumbnail]]:
@@ -168,36 +196,35 @@ def _dead_clusters_text(history: list[Record]) -> str:
 def _warnings(run: RunFiles) -> list[str]:
     """Those of the whole run and of its last epoch; earlier ones no longer hold."""
     last = run.history[-1].get("warnings") if run.history else None
-    return list(dict.fromkeys([*(run.result.get("warnings") or []), *(last or [])]))
+    return list(dict.fromkeys([*run.result.warnings, *(last or [])]))
 
 
-def _score_table(result: Record) -> dict[str, Any] | None:
-    """Names of the scores and a row of values for the run and for the baseline; none without true labels."""
-    ours, baseline = result.get("scores") or {}, result.get("baseline") or {}
-    theirs = baseline.get("scores") or {}
+def _score_table(result: RunResult) -> dict[str, Any] | None:
+    """Names of the scores and a row of values for the run and for the baseline; None without true labels."""
+    ours = result.scores or {}
+    theirs = result.baseline.scores if result.baseline else {}
     names = list(ours | theirs)
     if not names:
         return None
-    rows = [(f"{result.get('method') or 'This run'} (this run)", ours)] if ours else []
-    rows += [(baseline.get("name") or "Baseline", theirs)] if theirs else []
+    rows = [(f"{result.method} (this run)", ours)] if ours else []
+    rows += [(result.baseline.name, theirs)] if result.baseline and theirs else []
     return {
         "names": [_SCORE_NAMES.get(name, name.replace("_", " ").capitalize()) for name in names],
         "rows": [(label, [number_of(scores.get(name)) for name in names]) for label, scores in rows],
     }
 
 
-def _settings(result: Mapping[str, Any]) -> dict[str, str]:
+def _settings(result: RunResult) -> dict[str, str]:
     """Everything in result.json that has no place of its own on the page, nested names joined by a dot."""
-    cost = result.get("cost") or {}
     settings = {
         name: text
-        for key, value in result.items()
+        for key, value in asdict(result).items()
         if key not in _SHOWN_ELSEWHERE
         for name, text in _flat(key, value).items()
     }
     return settings | {
-        "gradient passes over the images": _number_text(cost.get("passes")),
-        "peak memory (MB)": _number_text(cost.get("peak_memory_mb")),
+        "gradient passes over the images": _number_text(result.cost.passes),
+        "peak memory (MB)": _number_text(result.cost.peak_memory_mb),
     }
 
 
@@ -205,6 +232,11 @@ def _flat(name: str, value: object) -> dict[str, str]:
     if isinstance(value, dict):
         return {key: text for inner, part in value.items() for key, text in _flat(f"{name}.{inner}", part).items()}
     return {name: "–" if value is None else value if isinstance(value, str) else json.dumps(value)}
+
+
+def number_of(value: object) -> float:
+    """The value as a float; not a number when it is anything else."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
 
 
 def _number_text(value: object) -> str:

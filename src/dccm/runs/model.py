@@ -1,71 +1,57 @@
 """A trained method: what it says of images, and its file, which cannot run code."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from dccm.arrays import Bytes, Floats, ImageShape
-from dccm.config import DataConfig, Section, Settings, TrainingConfig, build, default_preset, flat, preset_settings
 from dccm.data.loader import Loader
-from dccm.errors import UserError, choose, require
+from dccm.errors import UserError, require
 from dccm.files import write_atomically
 from dccm.machine import choose_device
 from dccm.methods import METHODS, build_method
 from dccm.methods.base import Clusterer, GradientMethod
+from dccm.runs.config import RunConfig, make_config
 from dccm.training.checkpoint import read_tensors, write_tensors
+from dccm.training.progress import OnProgress, Stage, ignore
 
 FORMAT = "dccm-model"
 VERSION = 1
 
 
-@dataclass(frozen=True)
-class RunConfig:
-    """Everything that decides a run, except its images."""
+class Assigned(NamedTuple):
+    """What a model says of each image, in their order."""
 
-    method: str
-    preset: str
-    dataset: str
-    data: DataConfig
-    training: TrainingConfig
-    own: Section
-    """The method's own settings."""
-
-    @property
-    def sections(self) -> tuple[Section, ...]:
-        """All settings."""
-        return self.data, self.training, self.own
-
-    def settings(self) -> Settings:
-        """All settings by name."""
-        return {name: value for section in self.sections for name, value in flat(section).items()}
-
-
-def make_config(
-    method: str = "dccm", preset: str | None = None, dataset: str = "", overrides: Mapping[str, object] | None = None
-) -> RunConfig:
-    """Settings of a preset, or of the method's default one, with the user's own on top of them."""
-    kind = METHODS[choose(method, METHODS, "method", "dccm methods")]
-    preset = preset or default_preset(method)
-    settings = preset_settings(method, preset, dataset) | dict(overrides or {})
-    data, training, own = build([DataConfig, TrainingConfig, kind.config_type], settings, f"method '{method}'")
-    return RunConfig(method, preset, dataset, data, training, own)
+    clusters: npt.NDArray[np.int64]
+    """(N,)"""
+    confidences: Floats
+    """Probability of that cluster, (N,)."""
 
 
 class Model:
-    """A method with its weights, ready to assign images."""
+    """A method with its weights, ready to assign images.
 
-    def __init__(self, method: Clusterer[Any], shape: ImageShape, config: RunConfig) -> None:
-        self.rows: dict[str, Any] | None = None
-        """How rows of numbers become images, for a model that was trained on such."""
+    Args:
+        method: The method.
+        shape: Shape of the images that it takes.
+        config: Its settings.
+        rows: How rows of numbers become images, for a model that was trained on such.
+    """
+
+    def __init__(
+        self, method: Clusterer[Any], shape: ImageShape, config: RunConfig, rows: dict[str, Any] | None = None
+    ) -> None:
         self.method = method
         self.shape = shape
         self.config = config
+        self.rows = rows
 
     @classmethod
     def untrained(cls, shape: ImageShape, config: RunConfig) -> "Model":
@@ -106,6 +92,41 @@ class Model:
         self.method.eval()
         return self.loader(images).over_all(function)
 
+    @torch.inference_mode()
+    def assign(
+        self,
+        images: Bytes,
+        *,
+        take_features: Callable[[Floats], None] | None = None,
+        on_progress: OnProgress = ignore,
+    ) -> Assigned:
+        """Cluster of each image, in one pass; memory grows by a few bytes per image only.
+
+        Args:
+            images: (N, H, W, C).
+            take_features: Called with the deep features of some images after the other, (B, D); None: nobody wants
+                them.
+            on_progress: Called as it gets on.
+        """
+        self.method.eval()
+        assigned = Assigned(np.empty(len(images), np.int64), np.empty(len(images), np.float32))
+        done = 0
+        for batch in self.loader(images).ordered():
+            probabilities = self._probabilities(batch, take_features)
+            rows = slice(done, done + len(batch))
+            assigned.clusters[rows] = probabilities.argmax(axis=1)
+            assigned.confidences[rows] = probabilities.max(axis=1)
+            done = rows.stop
+            on_progress(Stage("assigning", done / len(images)))
+        return assigned
+
+    def _probabilities(self, batch: Tensor, take_features: Callable[[Floats], None] | None) -> Floats:
+        if take_features is None:
+            return self.method.predict(batch).cpu().numpy()
+        feature, probability = self.method.embed_and_predict(batch)
+        take_features(feature.cpu().numpy())
+        return probability.cpu().numpy()
+
     def save(self, folder: Path) -> None:
         """Write `model.json` and `weights.safetensors` into a folder."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -133,19 +154,9 @@ class Model:
         shape = ImageShape(**document["image_shape"])
         with torch.random.fork_rng():
             method = METHODS[config.method](shape, config.data.n_clusters, config.own)
-        model = cls(_placed(method, device), shape, config)
-        tensors = read_tensors(folder / "weights.safetensors").tensors
-        try:
-            model.method.load_state_dict(tensors)
-        except RuntimeError as error:
-            reason = str(error).splitlines()[-1].strip()
-            raise UserError(
-                f"The weights in {folder} do not fit the network that model.json describes ({reason}). "
-                "Take both files from the same run."
-            ) from error
-        model.rows = document.get("rows")
-        model.method.eval()
-        return model
+        _load_weights(method, folder)
+        method.eval()
+        return cls(_placed(method, device), shape, config, document["rows"])
 
 
 def _placed(method: Clusterer[Any], device: str) -> Clusterer[Any]:
@@ -155,11 +166,24 @@ def _placed(method: Clusterer[Any], device: str) -> Clusterer[Any]:
     return method
 
 
+def _load_weights(method: Clusterer[Any], folder: Path) -> None:
+    """Give a method the weights in a model folder."""
+    tensors = read_tensors(folder / "weights.safetensors").tensors
+    try:
+        method.load_state_dict(tensors)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise UserError(
+            f"The weights in {folder} do not fit the network that model.json describes ({reason}). "
+            "Take both files from the same run."
+        ) from error
+
+
 def _read_document(path: Path) -> dict[str, Any]:
     """Read and check `model.json`."""
     require(path.is_file(), f"There is no model in {path.parent}: model.json is missing. Give a run or model folder.")
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document: dict[str, Any] = {"rows": None} | json.loads(path.read_text(encoding="utf-8"))
         known = document["format"] == FORMAT
         version = int(document["version"])
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -169,9 +193,17 @@ def _read_document(path: Path) -> dict[str, Any]:
         version <= VERSION,
         f"{path} has format version {version}, and this dccm reads up to {VERSION}. Update dccm to load it.",
     )
-    kinds = {"method": str, "preset": str, "dataset": str, "image_shape": dict, "settings": dict}
-    wrong = sorted(name for name, kind in kinds.items() if not isinstance(document.get(name), kind))
-    if not wrong and set(document["image_shape"]) != set(ImageShape._fields):
-        wrong = ["image_shape"]
+    wrong = _wrong_fields(document)
     require(not wrong, f"{path} is damaged: {', '.join(wrong)} is missing or wrong. Take a sound copy.")
-    return dict(document)
+    return document
+
+
+def _wrong_fields(document: dict[str, Any]) -> list[str]:
+    """Fields of a model description that are missing or of the wrong kind."""
+    kinds = {"method": str, "preset": str, "dataset": str, "image_shape": dict, "settings": dict}
+    wrong = [name for name, kind in kinds.items() if not isinstance(document.get(name), kind)]
+    if "image_shape" not in wrong and set(document["image_shape"]) != set(ImageShape._fields):
+        wrong.append("image_shape")
+    if not isinstance(document["rows"], dict | None):
+        wrong.append("rows")
+    return sorted(wrong)

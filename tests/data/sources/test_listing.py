@@ -111,13 +111,15 @@ def test_a_file_that_is_listed_twice_is_read_twice(folder: Path) -> None:
     [
         ("a.txt", b"", "The list .* names no file. Write one path per line"),
         ("a.txt", b"\n \n", "names no file"),
-        ("a.csv", b"", "names no file"),
+        ("a.csv", b"", "is broken .its first line names no column 'path'.; write a first line 'path'"),
         ("a.csv", b"path,label\n", "names no file"),
         ("a.txt", b"\x89PNG\0\0", "is not a list of paths: it is not text"),
         ("a.txt", b"nowhere.png\n", "None of the 1 files that .* names exists. Paths are relative to the list"),
-        ("a.csv", b"file\nx.png\n", "must have a column 'path' that names a file in each row"),
-        ("a.csv", b"label,path\nx\n", "must have a column 'path' that names a file in each row"),
-        ("a.csv", b"path\n" + b"x" * 200_000, "cannot be read as CSV .field larger than field limit"),
+        ("a.csv", b"file\nx.png\n", "is broken .its first line names no column 'path'.; write a first line 'path'"),
+        ("a.csv", b"label,path\nx\n", "is broken .a row names no file in its column 'path'.; write a first line"),
+        ("a.csv", b"path\nx.png,cat\n", "is broken .a line with 2 values under 1 column names.; write a first line"),
+        ("a.csv", b'path\n"x.png', "is broken .unexpected end of data.; write a first line 'path'"),
+        ("a.csv", b"path\n" + b"x" * 200_000, "None of the 1 files that .* names exists"),
     ],
 )
 def test_lists_that_name_nothing_are_refused(tmp_path: Path, name: str, text: bytes, words: str) -> None:

@@ -1,8 +1,6 @@
 """A list of image files: text with one path per line, or CSV with a column `path`."""
 
-import csv
 import hashlib
-import io
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +8,8 @@ import numpy as np
 from dccm.data.images import Skipped
 from dccm.data.names import Names
 from dccm.data.sources.base import Source
-from dccm.errors import UserError, require
+from dccm.errors import require
+from dccm.files import read_csv
 
 
 class Listing(Source):
@@ -65,16 +64,9 @@ def _text_rows(path: Path) -> list[dict[str, str]]:
 
 
 def _csv_rows(path: Path) -> list[dict[str, str]]:
-    try:
-        rows = list(csv.DictReader(io.StringIO(_text(path), newline=""), restval=""))
-    except csv.Error as error:
-        raise UserError(
-            f"{path} cannot be read as CSV ({error}). Write a line 'path,label', then one line per image."
-        ) from error
-    require(
-        all(row.get("path") for row in rows),
-        f"{path} must have a column 'path' that names a file in each row. Its first line holds the column names.",
-    )
+    repair = "write a first line 'path' or 'path,label', then one line per image"
+    rows = list(read_csv(path, ("path",), repair))
+    require(all(row["path"] for row in rows), f"{path} is broken (a row names no file in its column 'path'); {repair}.")
     return rows
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from dccm.errors import UserError
 from dccm.report import write_report
+from dccm.runs.directory import RunDirectory
 from tests.report.runs import change_result, write_run
 
 
@@ -15,13 +16,13 @@ def test_a_missing_file_is_named_with_the_way_out(tmp_path: Path, name: str) -> 
     run = write_run(tmp_path)
     (run / name).unlink()
     with pytest.raises(UserError) as caught:
-        write_report(run)
+        write_report(RunDirectory(run))
     assert str(caught.value) == f'There is no {name} in {run}; "dccm cluster" writes a run directory.'
 
 
 def test_a_missing_run_directory_is_named_with_the_way_out(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r'There is no run directory .*nowhere; "dccm cluster" writes one'):
-        write_report(tmp_path / "nowhere")
+        write_report(RunDirectory(tmp_path / "nowhere"))
 
 
 def cut_short(path: Path) -> None:
@@ -56,8 +57,12 @@ def row_too_far(path: Path) -> None:
     [
         ("result.json", cut_short, "is broken"),
         ("result.json", lambda path: path.write_text("[]"), "not a JSON object"),
-        ("result.json", lambda path: path.write_text('{"n_images": "many"}'), "n_images must be a whole number"),
-        ("result.json", lambda path: change_result(path.parent, baseline={"scores": [1]}), "the baseline's scores"),
+        ("result.json", lambda path: path.write_text("{}"), "method is missing"),
+        ("result.json", lambda path: change_result(path.parent, n_images="many"), "n_images must be a whole number"),
+        ("result.json", lambda path: change_result(path.parent, seed=True), "seed must be a whole number from 0 up"),
+        ("result.json", lambda path: change_result(path.parent, baseline={"scores": [1]}), "baseline must be null, or"),
+        ("result.json", lambda path: change_result(path.parent, scores={"acc": "high"}), "scores must be an object of"),
+        ("result.json", lambda path: change_result(path.parent, cost={"seconds": 1.0}), "cost must be an object with"),
         ("result.json", lambda path: change_result(path.parent, warnings="one"), "warnings must be a list"),
         ("history.jsonl", cut_short, "is broken"),
         ("history.jsonl", lambda path: path.write_text('{"loss": 1.0}\n'), "record 1 has no epoch"),
@@ -80,11 +85,11 @@ def test_a_broken_file_is_named_with_the_way_out(
     run = write_run(tmp_path)
     harm(run / name)
     with pytest.raises(UserError) as caught:
-        write_report(run)
+        write_report(RunDirectory(run))
     message = str(caught.value)
     assert message.startswith(f"{run / name} is broken (")
     assert reason in message
-    assert message.endswith('write the run directory anew with "dccm cluster".')
+    assert message.endswith("; take a sound copy, or write the folder anew.")
     assert not (run / "report.html").exists()
 
 
@@ -99,6 +104,6 @@ def test_a_full_disk_leaves_the_old_page_and_nothing_half_written(
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(UserError, match=r"^No room on disk to write .*report\.html; .*Free some space"):
-        write_report(run)
+        write_report(RunDirectory(run))
     assert (run / "report.html").read_text() == "old"
     assert not (run / "report.html.partial").exists()

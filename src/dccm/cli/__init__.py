@@ -1,0 +1,5 @@
+"""The command `dccm`."""
+
+from dccm.cli.app import app, main
+
+__all__ = ["app", "main"]

@@ -1,0 +1,298 @@
+"""The commands: each parses, calls one function, prints.
+
+Nothing heavy is imported before a command needs it: torch alone takes seconds.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dccm import __version__
+from dccm.cli import options as option
+from dccm.cli.interruption import resumable, watched
+from dccm.errors import UserError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+    help="Group unlabelled images into clusters by Deep Comprehensive Correlation Mining.",
+    epilog="Example: dccm cluster photos/ -k 12 -o clusters",
+)
+
+
+def main() -> None:
+    """Run the command; what a user can cause ends in one sentence and exit code 2."""
+    try:
+        app()
+    except UserError as error:
+        print(f"dccm: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"dccm {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(epilog="Example: dccm demo -o dccm-demo")
+def demo(
+    output: option.Output = None,
+    seed: option.Seed = None,
+    settings: option.Sets = None,
+    resume: option.Resume = False,
+    quiet: option.Quiet = False,
+    as_json: option.Json = False,
+) -> None:
+    """Cluster the 1,797 handwritten digits that ship with scikit-learn, beside k-means, and write a report."""
+    from dccm.commands.cluster import cluster
+    from dccm.config import parse_assignments
+    from dccm.data.datasets import load_digits
+    from dccm.evaluation.baseline import kmeans_on_pixels
+    from dccm.printing import print_clustering
+
+    output = output or Path("dccm-demo")
+    with resumable(output, quiet) as display:
+        finished = cluster(
+            load_digits(),  # Not by name: a folder could be called so.
+            preset="fast",
+            dataset="digits",
+            output=output,
+            settings=parse_assignments(settings or []),
+            seed=seed,
+            resume=resume,
+            baseline=kmeans_on_pixels,
+            watcher=display,
+        )
+    print_clustering(finished, as_json)
+
+
+@app.command(epilog="Example: dccm cluster photos/ -k 12 -o clusters")
+def cluster(
+    images: option.Images,
+    clusters: Annotated[int | None, typer.Option("-k", "--clusters", help="Number of clusters.")] = None,
+    method: option.Method = "dccm",
+    preset: option.Preset = None,
+    dataset: Annotated[str, typer.Option(help='Use the preset\'s table for it; see "dccm datasets".')] = "",
+    output: option.Output = None,
+    settings: option.Sets = None,
+    seed: option.Seed = None,
+    epochs: Annotated[int | None, typer.Option(help="Times that every image is drawn.")] = None,
+    image_size: Annotated[int | None, typer.Option(help="Side in pixels to which images are brought.")] = None,
+    budget: Annotated[str | None, typer.Option(help="minutes:M or passes:P, whatever --epochs says.")] = None,
+    split: option.Split = "",
+    variant: option.Variant = "",
+    class_folders: option.ClassFolders = False,
+    data_root: option.DataRoot = None,
+    cache: option.Cache = None,
+    workers: option.Workers = None,
+    device: option.Device = None,
+    resume: option.Resume = False,
+    quiet: option.Quiet = False,
+    as_json: option.Json = False,
+) -> None:
+    """Cluster images; write assignments, a model for later images, and a report."""
+    from dccm.commands import cluster as command
+    from dccm.config import parse_assignments
+    from dccm.printing import print_clustering
+
+    output = output or command.default_output(images)
+    with resumable(output, quiet) as display:
+        finished = command.cluster(
+            images,
+            clusters,
+            method,
+            output=output,
+            preset=preset,
+            dataset=dataset,
+            settings=parse_assignments(settings or []),
+            seed=seed,
+            epochs=epochs,
+            image_size=image_size,
+            budget=budget,
+            device=device,
+            split=split,
+            variant=variant,
+            class_folders=class_folders,
+            data_root=data_root,
+            cache=cache,
+            workers=workers,
+            resume=resume,
+            watcher=display,
+        )
+    print_clustering(finished, as_json)
+
+
+@app.command(epilog="Example: dccm prepare photos/ --image-size 96")
+def prepare(
+    images: option.Images,
+    image_size: Annotated[int | None, typer.Option(min=8, help="Side in pixels to which images are brought.")] = None,
+    fit: Annotated[str, typer.Option(help="crop the longer side, pad the shorter one, or stretch.")] = "crop",
+    split: option.Split = "",
+    variant: option.Variant = "",
+    data_root: option.DataRoot = None,
+    cache: option.Cache = None,
+    workers: option.Workers = None,
+    quiet: option.Quiet = False,
+    as_json: option.Json = False,
+) -> None:
+    """Decode images before a run, and list damaged files and duplicates; later runs start at once."""
+    from dccm.commands.prepare import prepare
+    from dccm.printing import print_prepared
+
+    with watched(quiet) as display:
+        image_set = prepare(
+            images,
+            image_size=image_size,
+            fit=fit,
+            split=split,
+            variant=variant,
+            data_root=data_root,
+            cache=cache,
+            workers=workers,
+            watcher=display,
+        )
+    print_prepared(image_set, as_json)
+
+
+@app.command(epilog="Example: dccm predict clusters new-photos/ -o new-assignments")
+def predict(
+    model: option.ModelFolder,
+    images: option.Images,
+    output: option.Output = None,
+    split: option.Split = "",
+    variant: option.Variant = "",
+    data_root: option.DataRoot = None,
+    cache: option.Cache = None,
+    workers: option.Workers = None,
+    device: option.AnyDevice = "auto",
+    quiet: option.Quiet = False,
+    as_json: option.Json = False,
+) -> None:
+    """Assign new images to the clusters of a trained model, with confidence; as CSV, or into a folder with -o."""
+    from dccm.commands.predict import predict
+    from dccm.printing import print_predicted
+
+    with watched(quiet) as display:
+        predicted = predict(
+            model,
+            images,
+            output=output,
+            split=split,
+            variant=variant,
+            data_root=data_root,
+            cache=cache,
+            workers=workers,
+            device=device,
+            watcher=display,
+        )
+    print_predicted(predicted, as_json, quiet)
+
+
+@app.command(epilog="Example: dccm evaluate clusters --labels labels.csv")
+def evaluate(
+    run: option.Run,
+    labels: Annotated[
+        Path, typer.Option(help="CSV with the columns path and label, or an .npy array in the order of the images.")
+    ],
+    as_json: option.Json = False,
+) -> None:
+    """Score the clusters of a run against true labels: ACC, NMI, ARI and BCubed."""
+    from dccm.commands.evaluate import evaluate
+    from dccm.printing import print_scores
+
+    print_scores(evaluate(run, labels), as_json)
+
+
+@app.command(epilog="Example: dccm probe clusters cifar10 --layer conv")
+def probe(
+    run: option.ModelFolder,
+    source: option.Images,
+    layer: Annotated[str, typer.Option(help="conv: last convolution, y: deep feature, or both.")] = "both",
+    test_share: Annotated[
+        float | None, typer.Option(help="Draw this share of test images at random, instead of by the source's split.")
+    ] = None,
+    variant: option.Variant = "",
+    seed: Annotated[int, typer.Option(min=0, help="Decides every random draw.")] = 0,
+    class_folders: option.ClassFolders = False,
+    data_root: option.DataRoot = None,
+    cache: option.Cache = None,
+    workers: option.Workers = None,
+    device: option.AnyDevice = "auto",
+    quiet: option.Quiet = False,
+    as_json: option.Json = False,
+) -> None:
+    """Score the frozen features of a run: how well one hidden layer learns true classes from them (Figure 4)."""
+    from dccm.commands.probe import probe
+    from dccm.printing import print_probed
+
+    with watched(quiet) as display:
+        probed = probe(
+            run,
+            source,
+            layer=layer,
+            test_share=test_share,
+            seed=seed,
+            variant=variant,
+            class_folders=class_folders,
+            data_root=data_root,
+            cache=cache,
+            workers=workers,
+            device=device,
+            watcher=display,
+        )
+    print_probed(probed, as_json)
+
+
+@app.command(epilog="Example: dccm report clusters")
+def report(run: option.Run) -> None:
+    """Write the report of a finished run anew, from its files alone."""
+    from dccm.report import write_report
+    from dccm.runs.directory import RunDirectory
+
+    print(write_report(RunDirectory(run)))
+
+
+@app.command(epilog="Example: dccm methods --json")
+def methods(as_json: option.Json = False) -> None:
+    """List the methods: year, what they learn, rough cost, citation."""
+    from dccm.commands.lists import list_methods
+    from dccm.printing import print_table
+
+    print_table(list_methods(), as_json)
+
+
+@app.command(epilog="Example: dccm datasets")
+def datasets(as_json: option.Json = False) -> None:
+    """List the data sets that are read by name: Table 1 of the paper and two more, with licence and citation."""
+    from dccm.data.datasets import DATASETS
+    from dccm.printing import print_table
+
+    print_table([{"name": name} | row._asdict() for name, row in DATASETS.items()], as_json)
+
+
+@app.command(epilog="Example: dccm presets paper --dataset cifar10")
+def presets(
+    preset: Annotated[str | None, typer.Argument(help="Show all settings of this preset.")] = None,
+    dataset: Annotated[str, typer.Option(help="For this data set.")] = "",
+    method: option.Method = "dccm",
+    as_json: option.Json = False,
+) -> None:
+    """List the presets, or all settings of one with their meaning."""
+    from dccm.commands.lists import list_presets, list_settings
+    from dccm.printing import print_table
+
+    print_table(list_settings(method, preset, dataset) if preset else list_presets(method), as_json)

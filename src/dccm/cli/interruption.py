@@ -1,0 +1,56 @@
+"""What Ctrl-C does to a command: the progress leaves a tidy terminal, and a word says how to go on."""
+
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from dccm.progress import Display
+
+
+@contextmanager
+def watched(quiet: bool) -> Iterator["Display"]:
+    """Show progress; Ctrl-C, and a polite request to end, stop with a word on how to go on."""
+    from dccm.progress import Display
+
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with Display(quiet) as display:
+            yield display
+    except KeyboardInterrupt:
+        _stop("What is prepared so far is kept: the same command goes on from there.")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def resumable(output: Path, quiet: bool) -> Iterator["Display"]:
+    """The same for a run, which can be resumed once it has begun."""
+    from dccm.runs.directory import RunDirectory
+    from dccm.training.loop import InterruptedRunError
+
+    try:
+        with watched(quiet) as display:
+            try:
+                yield display
+            except KeyboardInterrupt as stop:
+                if RunDirectory(output).holds_run:
+                    raise InterruptedRunError(None) from stop
+                raise
+    except InterruptedRunError as stop:
+        where = f"The checkpoint is {stop.checkpoint}; go on" if stop.checkpoint else "Go on"
+        _stop(f"{where} with: {_resume_command()}")
+
+
+def _stop(advice: str) -> NoReturn:
+    print(f"\nInterrupted. {advice}", file=sys.stderr)
+    sys.exit(130)
+
+
+def _resume_command() -> str:
+    words = ["dccm", *sys.argv[1:]]
+    return shlex.join(words if "--resume" in words else [*words, "--resume"])

@@ -1,0 +1,34 @@
+"""Arguments and flags that several commands share: each is explained once."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+KINDS = "Folder, zip or tar archive, parquet, .npy or .npz file, list of paths (.txt, .csv)"
+
+Images = Annotated[str, typer.Argument(help=KINDS + ' or a name of "dccm datasets".')]
+Run = Annotated[Path, typer.Argument(help="Run directory.")]
+ModelFolder = Annotated[Path, typer.Argument(help="Run directory, or model folder of DCCM.save.")]
+Method = Annotated[str, typer.Option("-m", "--method", help='See "dccm methods".')]
+Preset = Annotated[str | None, typer.Option(help='See "dccm presets"; else fast, or paper where there is none.')]
+Output = Annotated[Path | None, typer.Option("-o", "--output", help="Folder for everything that is written.")]
+Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting; may be repeated.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")]
+AnyDevice = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")]
+Seed = Annotated[int | None, typer.Option(help="Decides every random draw.")]
+Cache = Annotated[
+    Path | None, typer.Option(help="Folder for prepared images; default $DCCM_CACHE, or your cache folder.")
+]
+Workers = Annotated[int | None, typer.Option(min=1, help="Threads that decode images; default one per processor.")]
+DataRoot = Annotated[
+    Path | None, typer.Option(help="Folder with the official files of a data set; what is missing is downloaded.")
+]
+Split = Annotated[str, typer.Option(metavar="train|test", help="These images alone, where they are split.")]
+Variant = Annotated[str, typer.Option(help="Of a data set by name: fine gives CIFAR-100 its 100 classes.")]
+ClassFolders = Annotated[
+    bool, typer.Option("--class-folders", help="The first folder of each path is the true class, for the scores only.")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in the output folder.")]

@@ -1,0 +1,113 @@
+"""From what the user named to a finished run directory."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dccm.config import Settings, parse_budget
+from dccm.data.datasets import DATASETS, data_set_name
+from dccm.data.read import read_images
+from dccm.errors import choose
+from dccm.progress import SILENT, Watcher
+from dccm.report import write_report
+from dccm.runs.config import RunConfig, make_config
+from dccm.runs.directory import RunDirectory
+from dccm.runs.fitting import require_machine
+from dccm.runs.run import Clustering, Compare, run
+
+
+def cluster(
+    images: Any,
+    n_clusters: int | None = None,
+    method: str = "dccm",
+    *,
+    output: str | Path | None = None,
+    preset: str | None = None,
+    dataset: str = "",
+    settings: Mapping[str, object] | None = None,
+    seed: int | None = None,
+    epochs: int | None = None,
+    image_size: int | None = None,
+    budget: str | None = None,
+    device: str | None = None,
+    split: str = "",
+    variant: str = "",
+    class_folders: bool = False,
+    data_root: Path | None = None,
+    cache: Path | None = None,
+    workers: int | None = None,
+    resume: bool = False,
+    baseline: Compare | None = None,
+    watcher: Watcher = SILENT,
+) -> Clustering:
+    """Cluster images; write assignments, a model for later images, and a report into a folder.
+
+    Args:
+        images: A path or the name of a data set, an array, a tensor, a data set or an `ImageSet`; see `read_images`.
+        n_clusters: K; None: as the preset says.
+        method: See "dccm methods".
+        output: The run directory; None: `dccm-` and the name of the images, in the current folder.
+        preset: See "dccm presets"; None: the method's default one.
+        dataset: Whose table of the preset to use, where the images are not those of a data set by name.
+        settings: Any settings by name; they win over the preset, and what is given here by its own name over both.
+        seed: Decides every random draw.
+        epochs: Times that every image is drawn.
+        image_size: Side in pixels to which images are brought.
+        budget: `minutes:M` or `passes:P`, whatever `epochs` says.
+        device: auto, cpu, cuda, cuda:1, mps.
+        split: `train` or `test`, to learn from these images alone.
+        variant: Of a data set by name; see `read_images`.
+        class_folders: The first folder of each path is the true class, for the scores alone.
+        data_root: Folder with the files of data sets by name.
+        cache: Where prepared images are kept.
+        workers: Threads that decode.
+        resume: Go on with the run in the output folder, with its settings below those given here.
+        baseline: A simple method to compare with, when there are labels.
+        watcher: Is told how it gets on.
+    """
+    directory = RunDirectory(output or default_output(images))
+    named = {"n_clusters": n_clusters, "seed": seed, "epochs": epochs, "image_size": image_size, "device": device}
+    given = dict(settings or {}) | {name: value for name, value in named.items() if value is not None}
+    given |= parse_budget(budget) if budget else {}
+    # All of this before images are read, which can take long.
+    if resume:
+        config = _resumed(directory, given)
+    else:
+        directory.require_free()
+        config = make_config(method, preset, data_set_name(images) or _known(dataset), given)
+    require_machine(config.training)
+    image_set = read_images(
+        images,
+        image_size=config.data.image_size,
+        fit=config.data.fit,
+        class_folders=class_folders,
+        split=split,
+        variant=variant,
+        data_root=data_root,
+        cache=cache,
+        workers=workers,
+        on_progress=watcher.reading,
+        on_download=watcher.downloading,
+        say=watcher.say,
+    )
+    finished = run(
+        image_set, config, directory, resume=resume, baseline=baseline, on_progress=watcher.training, say=watcher.say
+    )
+    write_report(directory)
+    return finished
+
+
+def default_output(images: Any) -> Path:
+    """The run directory of images for which none is named."""
+    name = Path(images).stem if isinstance(images, str | Path) else ""
+    return Path(f"dccm-{name or 'run'}")
+
+
+def _resumed(directory: RunDirectory, given: Settings) -> RunConfig:
+    """The settings of the run in a directory, below those that are given now."""
+    begun, stored = directory.read_config()
+    return make_config(begun.method, begun.preset, begun.dataset, stored | given)
+
+
+def _known(dataset: str) -> str:
+    return choose(dataset, DATASETS, "data set", "dccm datasets") if dataset else ""

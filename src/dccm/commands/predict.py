@@ -1,0 +1,63 @@
+"""Assign new images to the clusters of a trained model."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dccm.commands.for_model import read_for
+from dccm.data.images import ImageSet
+from dccm.progress import SILENT, Watcher
+from dccm.runs.contents import Assignments
+from dccm.runs.directory import RunDirectory
+from dccm.runs.model import Model
+
+
+class Predicted(NamedTuple):
+    """New images and their clusters."""
+
+    assignments: Assignments
+    image_set: ImageSet
+    directory: RunDirectory | None
+    """Where it was written, if that was asked for."""
+
+
+def predict(
+    model: str | Path,
+    images: Any,
+    *,
+    output: str | Path | None = None,
+    split: str = "",
+    variant: str = "",
+    data_root: Path | None = None,
+    cache: Path | None = None,
+    workers: int | None = None,
+    device: str = "auto",
+    watcher: Watcher = SILENT,
+) -> Predicted:
+    """Assign images to clusters, with confidence; memory grows by a few bytes per image only.
+
+    Args:
+        model: Run directory, or model folder.
+        images: What `read_images` takes.
+        output: Folder for assignments and lists of what was left out; None: nothing is written.
+        split: `train` or `test` for these alone.
+        variant: Of a data set by name.
+        data_root: Folder with the files of data sets by name.
+        cache: Where prepared images are kept.
+        workers: Threads that decode.
+        device: Where to compute.
+        watcher: Is told how it gets on.
+    """
+    trained = Model.load(Path(model), device)
+    directory = None if output is None else RunDirectory(output)
+    if directory is not None:
+        directory.require_free()  # Before images are read, which can take long.
+    image_set = read_for(
+        trained, images, watcher, split=split, variant=variant, data_root=data_root, cache=cache, workers=workers
+    )
+    assigned = trained.assign(image_set.images, on_progress=watcher.training)
+    assignments = Assignments(image_set.names, *assigned)
+    if directory is not None:
+        directory.create()
+        directory.write_assignments(assignments)
+        directory.write_left_out(image_set)
+    return Predicted(assignments, image_set, directory)

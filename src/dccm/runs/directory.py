@@ -1,0 +1,285 @@
+"""A run directory: the only place that knows its files, their names and their formats.
+
+Each file is written whole or not at all. What is missing or broken when it is read is named in one sentence.
+"""
+
+import io
+import json
+import zipfile
+import zlib
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dccm.arrays import Bytes, Floats
+from dccm.config import Section
+from dccm.data.images import Duplicate, ImageSet, Skipped
+from dccm.data.names import Names
+from dccm.errors import UserError, require
+from dccm.files import read_csv, whole_file, write_atomically, write_csv
+from dccm.runs.contents import (
+    ASSIGNMENT_COLUMNS,
+    Assignments,
+    Begun,
+    Record,
+    StoredConfig,
+    StoredSource,
+    Thumbnails,
+    assignment_rows,
+    config_text,
+    parse_config,
+)
+from dccm.runs.parquet import as_text, row_groups, write_parquet
+from dccm.runs.result import RunResult, result_from
+
+_THUMBNAILS = 24
+"""Most confident images of a cluster that the report shows."""
+_REPAIR = "take a sound copy, or write the folder anew"
+_UNREADABLE = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, zipfile.BadZipFile, zlib.error)
+"""What the readers of JSON, TOML and NumPy files raise when the content is not theirs."""
+
+
+class RunDirectory:
+    """The files of one run.
+
+    Args:
+        path: The directory; it need not exist yet.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.config = self.path / "config.toml"
+        self.source = self.path / "source.json"
+        self.history = self.path / "history.jsonl"
+        self.assignments = self.path / "assignments.csv"
+        self.embedding = self.path / "embedding.npy"
+        self.thumbnails = self.path / "thumbnails.npz"
+        self.skipped = self.path / "skipped.csv"
+        self.duplicates = self.path / "duplicates.csv"
+        self.result = self.path / "result.json"
+        self.model = self.path / "model"
+        self.checkpoints = self.path / "checkpoints"
+        self.report = self.path / "report.html"
+
+    def __repr__(self) -> str:
+        return f"RunDirectory({str(self.path)!r})"
+
+    @property
+    def holds_run(self) -> bool:
+        """Whether a run was begun here."""
+        return self.config.exists()
+
+    def require_free(self) -> None:
+        """Refuse a folder that something is in; it would be mixed up with the run, or lost."""
+        if not self.path.exists():
+            return
+        require(self.path.is_dir(), f"output must be a folder, and {self.path} is a file. Choose another folder.")
+        holds, way = ("a run already", ", or resume that run") if self.holds_run else ("other files", "")
+        require(
+            not any(self.path.iterdir()),
+            f"The output folder {self.path} holds {holds}, and nothing is overwritten. Choose another one{way}.",
+        )
+
+    def create(self) -> None:
+        """Make the folder, unless it is there and empty; any other is refused."""
+        self.require_free()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"Cannot make the output folder {self.path}: {error.strerror}. Choose another one."
+            ) from error
+
+    def require(self) -> None:
+        """Refuse a path that is no folder."""
+        require(self.path.is_dir(), f'There is no run directory {self.path}; "dccm cluster" writes one.')
+
+    def write_config(self, begun: Begun, sections: Sequence[Section]) -> None:
+        """Write `config.toml`: what the run was begun with, and all settings."""
+        write_atomically(self.config, config_text(begun, sections))
+
+    def read_config(self) -> StoredConfig:
+        """What `config.toml` holds."""
+        require(self.config.is_file(), f"There is no run in {self.path} to resume: config.toml is missing. Begin one.")
+        try:
+            return parse_config(self.config.read_text(encoding="utf-8"))
+        except _UNREADABLE as error:
+            raise UserError(f"{self.config} is damaged ({error}). Begin anew in another output folder.") from error
+
+    def write_source(self, image_set: ImageSet) -> None:
+        """Write `source.json`; places may hold any bytes, which JSON can spell."""
+        origin, (count, *shape) = image_set.origin, image_set.images.shape
+        stored = StoredSource(origin.kind, origin.place, origin.key, count, tuple(shape), origin.checksum)
+        write_atomically(self.source, json.dumps(asdict(stored), indent=1) + "\n")
+
+    def read_source(self) -> StoredSource:
+        """What `source.json` holds."""
+        with _reading(self.source):
+            document = json.loads(self.source.read_text("utf-8"))
+            return StoredSource(**document | {"shape": tuple(document["shape"])})
+
+    def write_left_out(self, image_set: ImageSet) -> None:
+        """Write skipped files with their reason, and images that are there twice."""
+        self.write_skipped(image_set.skipped)
+        write_csv(self.duplicates, Duplicate._fields, image_set.duplicates)
+
+    def write_skipped(self, skipped: Iterable[Skipped]) -> None:
+        """Write skipped files with their reason."""
+        write_csv(self.skipped, Skipped._fields, skipped)
+
+    def read_skipped(self) -> list[Skipped]:
+        """The skipped files; none if nothing was noted."""
+        return [Skipped(**row) for row in _left_out(self.skipped, Skipped._fields)]
+
+    def read_duplicates(self) -> list[Duplicate]:
+        """The images that are there twice; none if nothing was noted."""
+        return [Duplicate(**row) for row in _left_out(self.duplicates, Duplicate._fields)]
+
+    def write_history(self, history: Sequence[Mapping[str, Any]]) -> None:
+        """Write one line of JSON for each epoch."""
+        write_atomically(self.history, "".join(json.dumps(record) + "\n" for record in history))
+
+    def read_history(self) -> list[Record]:
+        """One record for each epoch."""
+        with _reading(self.history):
+            records = [json.loads(line) for line in self.history.read_text("utf-8").split("\n") if line.strip()]
+            for number, record in enumerate(records, start=1):
+                sound = isinstance(record, dict) and type(record.get("epoch")) is int
+                _check(sound, f"record {number} has no epoch")
+            return records
+
+    def write_assignments(self, assignments: Assignments) -> None:
+        """Write cluster and confidence of each image, as parquet too where pyarrow is installed."""
+        paths, clusters, confidences = assignments
+        write_csv(self.assignments, ASSIGNMENT_COLUMNS, assignment_rows(assignments))
+        blocks = (
+            dict(zip(ASSIGNMENT_COLUMNS, (as_text(paths, rows), clusters[rows], confidences[rows])))
+            for rows in row_groups(len(paths))
+        )
+        write_parquet(self.path / "assignments.parquet", blocks)
+
+    def forget_assignments(self) -> None:
+        """Delete the assignments of another model, and what belongs to them."""
+        for path in (self.assignments, self.path / "assignments.parquet", self.skipped, self.history):
+            path.unlink(missing_ok=True)
+
+    def read_assignments(self, result: RunResult | None = None) -> Assignments:
+        """Cluster and confidence of each image.
+
+        Args:
+            result: What they must agree with; None: they stand alone, as after `dccm predict`.
+        """
+        with _reading(self.assignments):
+            clusters, confidences = array("q"), array("d")
+            rows = read_csv(self.assignments, ASSIGNMENT_COLUMNS, _REPAIR, exactly=True)
+            paths = Names(_noted(rows, clusters, confidences))
+            found = np.array(clusters, dtype=np.int64)
+            if result is not None:
+                _check(len(paths) == result.n_images, f"{len(paths)} images, but result.json counts {result.n_images}")
+                inside = bool(((found >= 0) & (found < result.n_clusters)).all())
+                _check(inside, f"a cluster number outside 0 to {result.n_clusters - 1}")
+            return Assignments(paths, found, np.array(confidences).clip(0, 1))
+
+    @contextmanager
+    def writing_embedding(self, paths: Sequence[str]) -> Iterator[Callable[[Floats], None]]:
+        """Write `embedding.npy` block by block, and as parquet too where pyarrow is installed.
+
+        Args:
+            paths: Of all images.
+
+        Yields:
+            What takes the features of the next images, (B, D).
+        """
+        with whole_file(self.embedding) as file:
+            written = 0
+
+            def add(features: Floats) -> None:
+                nonlocal written
+                if not written:
+                    head = {"descr": "<f4", "fortran_order": False, "shape": (len(paths), features.shape[1])}
+                    np.lib.format.write_array_header_1_0(file, head)
+                file.write(np.ascontiguousarray(features, dtype="<f4").data)
+                written += len(features)
+
+            yield add
+            assert written == len(paths), "Each image has a feature."
+        embedding = self.read_embedding()
+        write_parquet(
+            self.path / "embedding.parquet",
+            ({"path": as_text(paths, rows), "feature": list(embedding[rows])} for rows in row_groups(len(paths))),
+        )
+
+    def read_embedding(self) -> Floats:
+        """The deep feature of each image, (N, D), in the order of the assignments, mapped from the file."""
+        with _reading(self.embedding):
+            features: Floats = np.load(self.embedding, mmap_mode="r", allow_pickle=False)
+            sound = features.ndim == 2 and features.dtype == np.float32
+            _check(sound, f"features must be float32 (N, D), got {features.dtype} {features.shape}")
+            return features
+
+    def write_thumbnails(self, images: Bytes, assignments: Assignments) -> None:
+        """Keep the most confident images of each cluster."""
+        _, clusters, confidences = assignments
+        chosen = []
+        for cluster in np.unique(clusters):
+            members = np.flatnonzero(clusters == cluster)
+            chosen.append(members[np.argsort(-confidences[members], kind="stable")[:_THUMBNAILS]])
+        rows = np.concatenate(chosen)
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, images=images[rows], row=rows)
+        write_atomically(self.thumbnails, buffer.getvalue())
+
+    def read_thumbnails(self, n_images: int) -> Thumbnails:
+        """The most confident images; `n_images` is how many the run has."""
+        with _reading(self.thumbnails), np.load(self.thumbnails, allow_pickle=False) as arrays:
+            images, row = arrays["images"], arrays["row"]
+            shaped = images.dtype == np.uint8 and images.ndim == 4 and 0 not in images.shape[1:]
+            _check(shaped, f"images must be uint8 (M, H, W, C), got {images.dtype} {images.shape}")
+            fitting = row.shape == images.shape[:1] and row.dtype.kind in "iu"
+            _check(fitting, "row must give one whole number for each image")
+            _check(bool(((row >= 0) & (row < n_images)).all()), "a row that assignments.csv does not have")
+            return Thumbnails(images, row.astype(np.int64))
+
+    def write_result(self, result: RunResult) -> None:
+        """Write `result.json`."""
+        write_atomically(self.result, json.dumps(asdict(result), indent=1) + "\n")
+
+    def read_result(self) -> RunResult:
+        """The outcome in numbers."""
+        with _reading(self.result):
+            return result_from(json.loads(self.result.read_text("utf-8")))
+
+
+def _noted(rows: Iterator[dict[str, str]], clusters: "array[int]", confidences: "array[float]") -> Iterator[str]:
+    """The paths of the rows, one by one; millions of rows are never in memory as such."""
+    for row in rows:
+        clusters.append(int(row["cluster"]))
+        confidences.append(float(row["confidence"] or "nan"))
+        yield row["path"]
+
+
+def _left_out(path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, str]]:
+    return read_csv(path, columns, _REPAIR, exactly=True) if path.exists() else iter(())
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turn whatever goes wrong while a file is read into one sentence that names it."""
+    require(path.is_file(), f'There is no {path.name} in {path.parent}; "dccm cluster" writes a run directory.')
+    try:
+        yield
+    except UserError:
+        raise
+    except _UNREADABLE as error:
+        reason = f"{error}".replace("\n", " ") or type(error).__name__
+        raise UserError(f"{path} is broken ({reason}); {_REPAIR}.") from error
+
+
+def _check(sound: bool, reason: str) -> None:
+    if not sound:
+        raise ValueError(reason)

@@ -1,0 +1,90 @@
+"""Images and settings -> a trained model; nothing is written but checkpoints."""
+
+import time
+from dataclasses import dataclass, replace
+
+from dccm.arrays import Bytes, ImageShape
+from dccm.config import Settings, TrainingConfig
+from dccm.errors import require
+from dccm.machine import choose_device, choose_precision, keep_memory, require_compiler
+from dccm.methods.base import DirectMethod
+from dccm.runs.config import RunConfig
+from dccm.runs.model import Model
+from dccm.training.checkpoint import CheckpointFolder, TensorFile
+from dccm.training.loop import train
+from dccm.training.progress import OnProgress, Record, ignore
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A trained model and how it got there."""
+
+    model: Model
+    history: list[Record]
+    seconds: float
+    used: Settings
+    """Device and precision that it was computed with, whatever `auto` turned out to be."""
+
+
+def require_machine(training: TrainingConfig) -> None:
+    """Refuse a device, a precision or a compilation that this machine does not have."""
+    device = choose_device(training.device)
+    choose_precision(training.precision, device)
+    if training.compile:
+        require_compiler(device)
+
+
+def new_model(images: Bytes, config: RunConfig) -> Model:
+    """An untrained model for these images; settings that do not suit them are refused."""
+    clusters, count = config.data.n_clusters, len(images)
+    require(
+        clusters <= count,
+        f"n_clusters must not exceed the number of images, {count}, got {clusters}. "
+        "Ask for fewer clusters or bring more images.",
+    )
+    height, width, channels = images.shape[1:]
+    model = Model.untrained(ImageShape(channels, height, width), config)
+    fewest = model.method.fewest_images
+    require(
+        count >= fewest,
+        f"mini_batch must not exceed the number of images, {count}, got {fewest}. "
+        f"Bring more images, or lower it, for example mini_batch = {max(2, count // 4)}.",
+    )
+    return model
+
+
+def fit(
+    images: Bytes,
+    config: RunConfig,
+    *,
+    model: Model | None = None,
+    checkpoints: CheckpointFolder | None = None,
+    resume: TensorFile | None = None,
+    on_progress: OnProgress | None = None,
+) -> Fitted:
+    """Train a model on images; no label can be passed.
+
+    Args:
+        images: (N, H, W, C).
+        config: All settings.
+        model: The one to train; None: a new one.
+        checkpoints: Where to write checkpoints; None: nowhere.
+        resume: A checkpoint to go on from.
+        on_progress: Called after each large batch, or stage of a method without epochs.
+    """
+    require_machine(config.training)
+    model = model or new_model(images, config)
+    keep_memory()
+    started = time.monotonic() - (resume.document["seconds"] if resume else 0)
+    loader = model.loader(images)
+    precision = choose_precision(config.training.precision, loader.device)
+    used: Settings = {"device": str(loader.device), "precision": precision}
+    if isinstance(model.method, DirectMethod):
+        model.method.fit(loader, on_progress or ignore)
+        return Fitted(model, [], time.monotonic() - started, used)
+    if config.training.compile:
+        model.learner.compile_networks()
+    training = replace(config.training, precision=precision)
+    history = train(model.learner, loader, training, checkpoints=checkpoints, resume=resume, on_progress=on_progress)
+    model.method = model.learner.finish(loader)
+    return Fitted(model, history, time.monotonic() - started, used)
