@@ -82,11 +82,6 @@ class SeveralStarts(GradientMethod[Any]):
         return start
 
     @property
-    def encoder(self) -> Encoder | None:
-        """Of the start that answers."""
-        return encoder_of(self.best)
-
-    @property
     def best(self) -> GradientMethod[Any]:
         """The start that answers."""
         return self._start(int(self.answering))
