@@ -118,7 +118,7 @@ def parse_budget(text: str) -> Settings:
     kind, _, amount = text.partition(":")
     require(
         kind in ("minutes", "passes") and amount.replace(".", "", 1).isdigit(),
-        f"budget must be minutes:M or passes:P, got '{text}'. For example --budget minutes:10.",
+        f"budget must be minutes:M or passes:P, got '{text}'. For example minutes:10.",
     )
     return {f"budget_{kind}": float(amount)}
 
@@ -128,7 +128,7 @@ def parse_assignments(assignments: list[str]) -> Settings:
     settings: Settings = {}
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
-        require(bool(equals), f"set must be key=value, got '{assignment}'. For example --set learning_rate=0.001.")
+        require(bool(equals), f"set must be key=value, got '{assignment}'. For example learning_rate=0.001.")
         try:
             settings[key.strip()] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:

@@ -90,16 +90,16 @@ def warnings(health: Health, epoch: int) -> list[str]:
     if health.dead_clusters:
         found.append(
             f"{health.dead_clusters} of {clusters} clusters hold no image. "
-            "Ask for fewer clusters, or try --set logit_norm=balanced."
+            "Ask for fewer clusters, or try logit_norm = balanced."
         )
     if clusters > 2 and largest > _HUGE_CLUSTER:
         found.append(
-            f"One cluster holds {largest:.0%} of the images. Try --set logit_norm=balanced, or lower the learning rate."
+            f"One cluster holds {largest:.0%} of the images. Try logit_norm = balanced, or lower the learning rate."
         )
     if health.linked_share > _EVERYTHING_LINKED:
         found.append(
             f"{health.linked_share:.0%} of all pairs are linked, so the graph tells nothing apart. "
-            "Try --set logit_norm=balanced, or lower the learning rate."
+            "Try logit_norm = balanced, or lower the learning rate."
         )
     if epoch >= _PATIENCE and health.confident_share == 0:
         found.append(
