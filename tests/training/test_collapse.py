@@ -32,7 +32,7 @@ def test_entropy_of_a_case_by_hand() -> None:
     ("changes", "epoch", "words"),
     [
         ({"cluster_sizes": [14, 14, 14, 0]}, 1, "1 of 4 clusters hold no image. Ask for fewer clusters"),
-        ({"cluster_sizes": [30, 4, 4, 4]}, 1, "One cluster holds 71% of the images. Try --set logit_norm=balanced"),
+        ({"cluster_sizes": [30, 4, 4, 4]}, 1, "One cluster holds 71% of the images. Try logit_norm = balanced"),
         ({"linked_share": 0.97}, 1, "97% of all pairs are linked"),
         ({"confident_share": 0.0}, 5, "No image is confident after 5 epochs"),
     ],
