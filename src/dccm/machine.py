@@ -29,7 +29,7 @@ def choose_device(name: str) -> "torch.device":
         device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise UserError(f"device '{name}' cannot be used on this machine. Take --device cpu or auto.") from error
+        raise UserError(f"device '{name}' cannot be used on this machine. Take cpu or auto.") from error
     return device
 
 

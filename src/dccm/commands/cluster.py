@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
+from dccm.commands.reading import Reading, read
 from dccm.config import Settings, parse_budget
 from dccm.data.datasets import DATASETS, data_set_name
-from dccm.data.read import read_images
 from dccm.errors import choose
 from dccm.progress import SILENT, Watcher
 from dccm.report import write_report
@@ -30,15 +30,10 @@ def cluster(
     image_size: int | None = None,
     budget: str | None = None,
     device: str | None = None,
-    split: str = "",
-    variant: str = "",
-    class_folders: bool = False,
-    data_root: Path | None = None,
-    cache: Path | None = None,
-    workers: int | None = None,
     resume: bool = False,
     baseline: Compare | None = None,
     watcher: Watcher = SILENT,
+    **reading: Unpack[Reading],
 ) -> Clustering:
     """Cluster images; write assignments, a model for later images, and a report into a folder.
 
@@ -55,15 +50,10 @@ def cluster(
         image_size: Side in pixels to which images are brought.
         budget: `minutes:M` or `passes:P`, whatever `epochs` says.
         device: auto, cpu, cuda, cuda:1, mps.
-        split: `train` or `test`, to learn from these images alone.
-        variant: Of a data set by name; see `read_images`.
-        class_folders: The first folder of each path is the true class, for the scores alone.
-        data_root: Folder with the files of data sets by name.
-        cache: Where prepared images are kept.
-        workers: Threads that decode.
         resume: Go on with the run in the output folder, with its settings below those given here.
         baseline: A simple method to compare with, when there are labels.
         watcher: Is told how it gets on.
+        **reading: Which images, and how they are read; see `Reading`.
     """
     directory = RunDirectory(output or default_output(images))
     named = {"n_clusters": n_clusters, "seed": seed, "epochs": epochs, "image_size": image_size, "device": device}
@@ -76,20 +66,7 @@ def cluster(
         directory.require_free()
         config = make_config(method, preset, data_set_name(images) or _known(dataset), given)
     require_machine(config.training)
-    image_set = read_images(
-        images,
-        image_size=config.data.image_size,
-        fit=config.data.fit,
-        class_folders=class_folders,
-        split=split,
-        variant=variant,
-        data_root=data_root,
-        cache=cache,
-        workers=workers,
-        on_progress=watcher.reading,
-        on_download=watcher.downloading,
-        say=watcher.say,
-    )
+    image_set = read(images, watcher, image_size=config.data.image_size, fit=config.data.fit, **reading)
     finished = run(
         image_set, config, directory, resume=resume, baseline=baseline, on_progress=watcher.training, say=watcher.say
     )

@@ -1,9 +1,9 @@
 """Assign new images to the clusters of a trained model."""
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
-from dccm.commands.for_model import read_for
+from dccm.commands.reading import Reading, read_for
 from dccm.data.images import ImageSet
 from dccm.progress import SILENT, Watcher
 from dccm.runs.contents import Assignments
@@ -25,13 +25,9 @@ def predict(
     images: Any,
     *,
     output: str | Path | None = None,
-    split: str = "",
-    variant: str = "",
-    data_root: Path | None = None,
-    cache: Path | None = None,
-    workers: int | None = None,
     device: str = "auto",
     watcher: Watcher = SILENT,
+    **reading: Unpack[Reading],
 ) -> Predicted:
     """Assign images to clusters, with confidence; memory grows by a few bytes per image only.
 
@@ -39,21 +35,15 @@ def predict(
         model: Run directory, or model folder.
         images: What `read_images` takes.
         output: Folder for assignments and lists of what was left out; None: nothing is written.
-        split: `train` or `test` for these alone.
-        variant: Of a data set by name.
-        data_root: Folder with the files of data sets by name.
-        cache: Where prepared images are kept.
-        workers: Threads that decode.
         device: Where to compute.
         watcher: Is told how it gets on.
+        **reading: Which images, and how they are read; see `Reading`.
     """
     trained = Model.load(Path(model), device)
     directory = None if output is None else RunDirectory(output)
     if directory is not None:
         directory.require_free()  # Before images are read, which can take long.
-    image_set = read_for(
-        trained, images, watcher, split=split, variant=variant, data_root=data_root, cache=cache, workers=workers
-    )
+    image_set = read_for(trained, images, watcher, **reading)
     assigned = trained.assign(image_set.images, on_progress=watcher.training)
     assignments = Assignments(image_set.names, *assigned)
     if directory is not None:

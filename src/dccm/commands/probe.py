@@ -1,9 +1,9 @@
 """Score the frozen features of a run."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from dccm.commands.for_model import read_for
+from dccm.commands.reading import Reading, read_for
 from dccm.errors import require
 from dccm.evaluation.probe import LAYERS, Layer, ProbeConfig, Probed, probe_encoder
 from dccm.methods.base import encoder_of
@@ -19,13 +19,9 @@ def probe(
     layer: str = "both",
     test_share: float | None = None,
     seed: int = 0,
-    variant: str = "",
-    class_folders: bool = False,
-    data_root: Path | None = None,
-    cache: Path | None = None,
-    workers: int | None = None,
     device: str = "auto",
     watcher: Watcher = SILENT,
+    **reading: Unpack[Reading],
 ) -> Probed:
     """How well one hidden layer learns true classes from the features of a run (Figure 4).
 
@@ -35,29 +31,16 @@ def probe(
         layer: `conv`, the last convolution; `y`, the deep feature; or `both`.
         test_share: Draw so many test images at random, instead of by the images' own splits.
         seed: Decides the probe's draws.
-        variant: Of a data set by name.
-        class_folders: The first folder of each path is the true class.
-        data_root: Folder with the files of data sets by name.
-        cache: Where prepared images are kept.
-        workers: Threads that decode.
         device: Where the features are computed.
         watcher: Is told how it gets on.
+        **reading: Which images, and how they are read; see `Reading`.
     """
     require(layer in (*LAYERS, "both"), f"layer must be conv, y or both, got '{layer}'.")
     layers: tuple[Layer, ...] = tuple(name for name in LAYERS if layer in (name, "both"))
     config = ProbeConfig(seed=seed)
     model = Model.load(Path(run), device)
     encoder = _encoder(model)  # Before images are read, which can take long.
-    image_set = read_for(
-        model,
-        images,
-        watcher,
-        class_folders=class_folders,
-        variant=variant,
-        data_root=data_root,
-        cache=cache,
-        workers=workers,
-    )
+    image_set = read_for(model, images, watcher, **reading)
     loader = model.loader(image_set.images)
     return probe_encoder(
         encoder, loader, image_set, layers, test_share=test_share, config=config, on_progress=watcher.training

@@ -81,7 +81,7 @@ def data_set_name(images: Any) -> str:
 
 def open_benchmark(
     name: str,
-    root: Path | None = None,
+    root: str | Path | None = None,
     *,
     variant: str = "",
     download: bool = True,

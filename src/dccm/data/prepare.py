@@ -45,7 +45,7 @@ def prepare(
     source: Source,
     wanted: Preparation,
     *,
-    cache: Path | None = None,
+    cache: str | Path | None = None,
     workers: int | None = None,
     on_progress: OnImages | None = None,
     say: Callable[[str], None] | None = None,
@@ -61,7 +61,7 @@ def prepare(
         say: Called with a sentence that the user should read.
     """
     say = say or (lambda _: None)
-    cache = (cache or cache_folder()) / "images"
+    cache = Path(cache or cache_folder()) / "images"
     folder = cache / _key(source, wanted)
     try:
         cache.mkdir(parents=True, exist_ok=True)

@@ -41,8 +41,8 @@ def read_images(
     class_folders: bool = False,
     split: str = "",
     variant: str = "",
-    data_root: Path | None = None,
-    cache: Path | None = None,
+    data_root: str | Path | None = None,
+    cache: str | Path | None = None,
     workers: int | None = None,
     on_progress: OnImages | None = None,
     on_download: OnBytes | None = None,
@@ -92,7 +92,7 @@ def open_source(
     class_folders: bool = False,
     split: str = "",
     variant: str = "",
-    data_root: Path | None = None,
+    data_root: str | Path | None = None,
     on_download: OnBytes | None = None,
 ) -> Source:
     """The source that fits what the user gave.

@@ -1,0 +1,59 @@
+"""Which images of what the user named, and how they are read: the same for every command."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from dccm.arrays import Fit
+from dccm.data.images import ImageSet
+from dccm.data.read import read_images
+from dccm.data.resize import Size
+from dccm.progress import Watcher
+
+if TYPE_CHECKING:  # It comes with torch, which takes seconds.
+    from dccm.runs.model import Model
+
+
+class Reading(TypedDict, total=False):
+    """Arguments of `read_images` that every command hands on."""
+
+    class_folders: bool
+    """The first folder of each path is the true class, for scores alone."""
+    split: str
+    """`train` or `test`, for these images alone."""
+    variant: str
+    """Of a data set by name: other classes or images than those that the paper clusters."""
+    data_root: str | Path | None
+    """Folder with the files of data sets by name."""
+    cache: str | Path | None
+    """Where prepared images are kept."""
+    workers: int | None
+    """Threads that decode."""
+
+
+def read(
+    images: Any,
+    watcher: Watcher,
+    *,
+    image_size: int | Size | None,
+    fit: Fit,
+    channels: int | None = None,
+    **reading: Unpack[Reading],
+) -> ImageSet:
+    """Images of any kind; the watcher is told how it gets on."""
+    return read_images(
+        images,
+        image_size=image_size,
+        fit=fit,
+        channels=channels,
+        on_progress=watcher.reading,
+        on_download=watcher.downloading,
+        say=watcher.say,
+        **reading,
+    )
+
+
+def read_for(model: "Model", images: Any, watcher: Watcher, **reading: Unpack[Reading]) -> ImageSet:
+    """Images of any kind, brought to the model's size and channels as those were that it learnt from."""
+    shape, fit = model.shape, model.config.data.fit
+    size = (shape.height, shape.width)
+    return read(images, watcher, image_size=size, fit=fit, channels=shape.channels, **reading)
