@@ -25,7 +25,7 @@ def test_auto_takes_what_there_is() -> None:
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:
-    with pytest.raises(UserError, match="device 'meta:x' cannot be used on this machine. Take --device cpu or auto."):
+    with pytest.raises(UserError, match="device 'meta:x' cannot be used on this machine. Take cpu or auto."):
         choose_device("meta:x")
 
 
