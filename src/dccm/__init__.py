@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from dccm.machine import wait_politely
+
 __version__ = "0.1.0"
 __all__ = ["DCCM", "ImageSet", "Model", "UserError", "__version__", "read_images"]
 
@@ -11,6 +13,8 @@ if TYPE_CHECKING:
     from dccm.errors import UserError
     from dccm.estimators import DCCM
     from dccm.runs.model import Model
+
+wait_politely()  # Here, because nothing of the package can import torch before.
 
 _HOMES = {
     "DCCM": "dccm.estimators",
