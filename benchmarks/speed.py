@@ -29,6 +29,7 @@ from torch import Tensor, nn
 
 from benchmarks.published_step import images_of
 from dccm.arrays import ImageShape
+from dccm.config import flat
 from dccm.data.loader import Batch, Loader
 from dccm.data.synthetic import bars
 from dccm.machine import has_bfloat16, keep_memory
@@ -201,7 +202,7 @@ def training(rounds: int, mini: int) -> dict[str, float]:
     peak = 8 * 2 * MATRIX**3 / seconds.pop("matrix product")
     rates = {name: LARGE / value for name, value in seconds.items()}
     for name, config in contestants.items():
-        rates[name] *= config.own[0].uses  # Images learnt from count each time.
+        rates[name] *= flat(config.own)["uses"]  # type: ignore[operator]  # Images learnt from count each time.
     bare = 3 * forward_operations()
     work_of = {name: bare + critic_operations(shared=name != "published") for name in ("published", "same arithmetic")}
     return {f"images/s {name}": rate for name, rate in rates.items()} | {
@@ -288,6 +289,12 @@ def busy() -> str:
     return f"The machine is busy (load {load:.1f}): ratios will be off." if load > 0.5 else ""
 
 
+def processor() -> tuple[dict[str, object], str]:
+    """What the figures are of, and the vectors by which their file is named."""
+    machine = {"processor": torch.cpu.get_capabilities()["cpu_name"], "threads": torch.get_num_threads()}
+    return machine, torch.backends.cpu.get_cpu_capability().lower()
+
+
 def compared(found: dict[str, float], committed: dict[str, float]) -> list[str]:
     """Ratios that have become worse by more than is allowed."""
     worse = []
@@ -328,7 +335,8 @@ def main() -> None:
     parser.add_argument("--force", action="store_true", help="measure even if the machine is busy")
     parser.add_argument("--check", action="store_true", help="compare with the committed table instead of writing it")
     arguments = parser.parse_args()
-    table = RESULTS / f"speed_{torch.backends.cpu.get_cpu_capability().lower()}.json"
+    machine, vectors = processor()
+    table = RESULTS / f"speed_{vectors}.json"
     if arguments.check and not table.is_file():
         sys.exit(f"There is no {table.name} to compare with: make bench writes it.")
     if busy() and not arguments.force:
@@ -343,7 +351,6 @@ def main() -> None:
         found |= growth(arguments.mini)
     for name, value in found.items():
         print(f"{name:36s} {value:10.3f}")
-    machine = {"processor": torch.cpu.get_capabilities()["cpu_name"], "threads": torch.get_num_threads()}
     if arguments.check:
         committed = json.loads(table.read_text())
         before = {name: committed.pop(name) for name in machine}
