@@ -11,42 +11,40 @@ speed_avx2.json and speed_avx2.svg; the check asks the table of that name.
 
 import argparse
 import json
-import os
-import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
+from benchmarks.contestants import (
+    CPU,
+    LARGE,
+    MATRIX,
+    SHAPE,
+    critic_operations,
+    encoder_step,
+    forward_operations,
+    matrix_product,
+    package_step,
+    published_step,
+    settings_of,
+)
 from benchmarks.published_step import images_of
-from dccm.arrays import ImageShape
-from dccm.data.loader import Batch, Loader
+from benchmarks.timing import RESULTS, busy, in_turns, processor
+from dccm.data.loader import Loader
 from dccm.data.synthetic import bars
 from dccm.machine import has_bfloat16, keep_memory
 from dccm.networks.base import NetworkConfig
-from dccm.networks.critic import HIDDEN
 from dccm.networks.paper import PaperEncoder
-from dccm.runs.config import RunConfig, make_config
+from dccm.runs.config import make_config
 from dccm.runs.fitting import fit
 from dccm.runs.model import Model
-from dccm.training.update import computed_in
 
-RESULTS = Path(__file__).parent / "results"
-SHAPE = ImageShape(3, 32, 32)
-LARGE = 512
-"""Images in the large batch that each contestant learns from, once a round."""
-PAIRS = 4
-"""Pairs of an image in the published step: its own, one positive, two negative."""
-MATRIX = 2048
 ALLOWED_LOSS = 0.15
 COLOURS = {
     "published": "#9aa5b1",
@@ -58,123 +56,6 @@ COLOURS = {
     "bare encoder": "#c9d1d9",
 }
 """Training steps of the plot, in its order."""
-CPU = torch.device("cpu")
-
-
-def settings_of(preset: str, overrides: dict[str, object]) -> RunConfig:
-    """A preset for the images of all contestants."""
-    return make_config("dccm", preset, "cifar10", overrides)
-
-
-def package_step(config: RunConfig) -> Callable[[Tensor], None]:
-    """All updates of a large batch by the package: mining, perturbation, critic, optimizer."""
-    method = Model.untrained(SHAPE, config).learner
-    method.train()
-
-    def step(images: Tensor) -> None:
-        batch = Batch(images, torch.arange(len(images)), torch.Generator().manual_seed(0))
-        for update in computed_in(config.training.precision, iter(method.updates(batch)), CPU):
-            update.optimizer.zero_grad(set_to_none=True)
-            update.loss.backward()
-            update.optimizer.step()
-
-    return step
-
-
-def encoder_step(mini: int) -> Callable[[Tensor], None]:
-    """Forward, backward and optimizer of the encoder alone."""
-    encoder = PaperEncoder(NetworkConfig(logit_norm="batch"), SHAPE, 10).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    optimizer = torch.optim.RMSprop(encoder.parameters(), lr=1e-4)
-    encoder.train()
-
-    def step(images: Tensor) -> None:
-        for part in images.split(mini):
-            optimizer.zero_grad(set_to_none=True)
-            prediction = encoder(part).prediction
-            F.nll_loss(prediction.clamp_min(1e-9).log(), prediction.detach().argmax(dim=1)).backward()
-            optimizer.step()
-
-    return step
-
-
-@contextmanager
-def published_step() -> Iterator[Callable[[Tensor], None]]:
-    """The published step in a process of its own, on as many images."""
-    command = [sys.executable, "-m", "benchmarks.published_step", str(LARGE)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        coming, going = process.stdout, process.stdin
-
-        def step(_: Tensor) -> None:
-            print("step", file=going, flush=True)
-            if not coming.readline():
-                sys.exit(
-                    "The published step ended before its time; echo | python -m benchmarks.published_step 64 shows why."
-                )
-
-        yield step
-        going.close()
-
-
-def matrix_product() -> Callable[[Tensor], None]:
-    """The product of two square matrices."""
-    left, right = torch.rand(MATRIX, MATRIX), torch.rand(MATRIX, MATRIX)
-
-    def multiply(_: Tensor) -> None:
-        torch.mm(left, right)
-
-    return multiply
-
-
-def forward_operations() -> float:
-    """Multiplications and additions of the encoder's linear layers and convolutions, for one image."""
-    encoder = PaperEncoder(NetworkConfig(logit_norm="batch"), SHAPE, 10).eval()
-    total = 0.0
-
-    def count(module: nn.Module, _: Any, output: Tensor) -> None:
-        nonlocal total
-        total += 2 * module.weight[0].numel() * output.numel()  # type: ignore[index]
-
-    for module in encoder.modules():
-        if isinstance(module, nn.Conv2d | nn.Linear):
-            module.register_forward_hook(count)
-    with torch.no_grad():
-        encoder(torch.rand(1, *SHAPE))
-    return total
-
-
-def critic_operations(*, shared: bool) -> float:
-    """Multiplications and additions of the critic for one image, forward and back, with four pairs at all positions.
-
-    Args:
-        shared: Whether the first layer is computed once an image, in a part of the map and a part of the feature.
-    """
-    encoder = PaperEncoder(NetworkConfig(), SHAPE, 10).eval()
-    with torch.no_grad():
-        shallow: Tensor = encoder(torch.rand(1, *SHAPE)).feature_map
-    channels, positions, logits = shallow.shape[1], shallow[0, 0].numel(), 10
-    first = positions * channels + logits if shared else PAIRS * positions * (channels + logits)
-    later = PAIRS * positions * (HIDDEN + 1)
-    return 3 * 2.0 * HIDDEN * (first + later)
-
-
-def seconds_of(work: Callable[[], object]) -> float:
-    """How long something takes."""
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
-
-
-def in_turns(contestants: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of each, after one round to warm up."""
-    times: dict[str, list[float]] = {name: [] for name in contestants}
-    for number in range(rounds + 1):
-        for name, work in contestants.items():
-            elapsed = seconds_of(work)
-            if number:
-                times[name].append(elapsed)
-    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def training(rounds: int, mini: int) -> dict[str, float]:
@@ -283,12 +164,6 @@ def growth(mini: int) -> dict[str, float]:
     return {"cost an image, 60,000 / 10,000 images": seconds["many"] / seconds["few"] * len(few) / len(many)}
 
 
-def busy() -> str:
-    """A sentence about other work on the machine, or nothing."""
-    load = os.getloadavg()[0]
-    return f"The machine is busy (load {load:.1f}): ratios will be off." if load > 0.5 else ""
-
-
 def compared(found: dict[str, float], committed: dict[str, float]) -> list[str]:
     """Ratios that have become worse by more than is allowed."""
     worse = []
@@ -329,7 +204,8 @@ def main() -> None:
     parser.add_argument("--force", action="store_true", help="measure even if the machine is busy")
     parser.add_argument("--check", action="store_true", help="compare with the committed table instead of writing it")
     arguments = parser.parse_args()
-    table = RESULTS / f"speed_{torch.backends.cpu.get_cpu_capability().lower()}.json"
+    machine, vectors = processor()
+    table = RESULTS / f"speed_{vectors}.json"
     if arguments.check and not table.is_file():
         sys.exit(f"There is no {table.name} to compare with: make bench writes it.")
     if busy() and not arguments.force:
@@ -344,7 +220,6 @@ def main() -> None:
         found |= growth(arguments.mini)
     for name, value in found.items():
         print(f"{name:36s} {value:10.3f}")
-    machine = {"processor": torch.cpu.get_capabilities()["cpu_name"], "threads": torch.get_num_threads()}
     if arguments.check:
         committed = json.loads(table.read_text())
         before = {name: committed.pop(name) for name in machine}

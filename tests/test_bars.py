@@ -12,22 +12,20 @@ from dccm.evaluation.metrics import accuracy
 from dccm.runs.config import make_config
 from dccm.runs.fitting import fit
 
-SEEDS = (0, 1, 2)
 
-
-def scored(found: ImageSet, dataset: str) -> tuple[list[float], list[float]]:
+def scored(image_set: ImageSet, dataset: str, seeds: int) -> tuple[list[float], list[float]]:
     """Accuracy of the last epoch and seconds of training, for each seed."""
-    assert found.labels is not None
-    runs = [fit(found.images, make_config("dccm", "fast", dataset, {"seed": seed})) for seed in SEEDS]
-    predicted = [run.model.predict_proba(found.images).argmax(axis=1) for run in runs]
-    return [accuracy(found.labels, labels) for labels in predicted], [run.seconds for run in runs]
+    assert image_set.labels is not None
+    runs = [fit(image_set.images, make_config("dccm", "fast", dataset, {"seed": seed})) for seed in range(seeds)]
+    clusters = [run.model.predict_proba(image_set.images).argmax(axis=1) for run in runs]
+    return [accuracy(image_set.labels, assigned) for assigned in clusters], [run.seconds for run in runs]
 
 
 @pytest.mark.slow
-def test_digits_are_told_apart_in_two_minutes() -> None:
-    accuracies, seconds = scored(read("digits"), "digits")
+def test_digits_are_told_apart_in_a_minute() -> None:
+    accuracies, seconds = scored(read("digits"), "digits", seeds=5)
     assert np.mean(accuracies) >= 0.95, accuracies
-    assert max(seconds) < 120, seconds
+    assert max(seconds) < 60, seconds
 
 
 @pytest.mark.data
@@ -35,6 +33,6 @@ def test_mnist_is_told_apart_in_twelve_minutes() -> None:
     path = Path(os.environ.get("DCCM_DATA", "")) / "mnist.parquet"
     if not path.is_file():
         pytest.skip("DCCM_DATA names no folder with mnist.parquet")
-    accuracies, seconds = scored(read(str(path), "test"), "mnist")
+    accuracies, seconds = scored(read(str(path), "test"), "mnist", seeds=3)
     assert np.mean(accuracies) >= 0.85, accuracies
     assert max(seconds) < 720, seconds

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -20,12 +21,47 @@ def test_memory_is_kept_unless_the_user_says_otherwise() -> None:
     assert kept(DCCM_KEEP_MEMORY="0") == "False"
 
 
+def printed(code: str, **environment: str) -> str:
+    # What this process inherited or set itself must not decide.
+    unset = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=unset | environment, capture_output=True, text=True, check=True)
+    return done.stdout + done.stderr
+
+
+def spins(code: str, **environment: str) -> str:
+    return printed(f"import os; {code}; print(os.environ.get('GOMP_SPINCOUNT'))", **environment).strip()
+
+
+def test_threads_wait_politely_once_the_package_is_imported() -> None:
+    assert spins("import dccm").isdigit()
+
+
+def test_the_package_does_not_import_torch_before_it_says_how_to_wait() -> None:
+    assert printed("import sys, dccm, dccm.machine; print('torch' in sys.modules)").strip() == "False"
+
+
+@pytest.mark.parametrize("own", [{"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "active"}])
+def test_how_threads_wait_is_left_to_the_user_who_said_it(own: dict[str, str]) -> None:
+    assert spins("import dccm", **own) == own.get("GOMP_SPINCOUNT", "None")
+
+
+def test_nothing_is_set_when_torch_has_read_its_settings_already() -> None:
+    assert spins("import torch, dccm") == "None"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="torch brings GNU's OpenMP on Linux only")
+def test_the_runtime_that_torch_brings_reads_it() -> None:
+    shown = printed("import os, dccm; print(os.environ['GOMP_SPINCOUNT']); import torch", OMP_DISPLAY_ENV="verbose")
+    assert f"GOMP_SPINCOUNT = '{shown.split()[0]}'" in shown
+
+
 def test_auto_takes_what_there_is() -> None:
     assert choose_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:
-    with pytest.raises(UserError, match="device 'meta:x' cannot be used on this machine. Take cpu or auto."):
+    with pytest.raises(UserError, match="device 'meta:x' cannot be used on this machine. Choose cpu or auto."):
         choose_device("meta:x")
 
 

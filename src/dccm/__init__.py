@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from dccm.machine import wait_politely
+
 __version__ = "0.1.0"
 __all__ = [
     "DCCM",
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from dccm.estimators import DCCM, ImageClusterer
     from dccm.runs.directory import RunDirectory
     from dccm.runs.model import Model
+
+wait_politely()  # Here, because nothing of the package can import torch before.
 
 _HOMES = {
     "DCCM": "dccm.estimators",

@@ -1,8 +1,9 @@
-"""What the machine offers: the device to compute on, and an allocator that does not hand memory back in the loop."""
+"""What the machine offers: the device to compute on, an allocator that keeps its memory, threads that wait politely.
 
-import ctypes
+torch takes seconds to import, and reads how its threads should wait when it does: only functions that need it do so.
+"""
+
 import os
-import shutil
 import sys
 from functools import cache
 from typing import TYPE_CHECKING, Literal
@@ -10,13 +11,32 @@ from typing import TYPE_CHECKING, Literal
 from dccm.errors import UserError
 
 if TYPE_CHECKING:
-    import torch  # It takes seconds, and what never computes can do without.
+    import torch
 
 Precision = Literal["float32", "bfloat16"]
+
+_SPINS = "3000"
+"""How often a thread that has nothing to do looks for work before it sleeps; docs/lab/load.md has what was measured."""
 
 # Parameters of glibc's mallopt.
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
 _KEEP_BYTES = 512 * 1024 * 1024
+
+
+def wait_politely() -> bool:
+    """Let torch's threads sleep soon when they wait for each other, so that they leave the processor to other programs.
+
+    GNU's OpenMP, which torch computes with on Linux, lets a thread spin for milliseconds. Alone that costs nothing;
+    beside other programs a thread spins away the time in which the one that it waits for could run. The runtime reads
+    its settings once, when torch is loaded; the user's own OMP_WAIT_POLICY or GOMP_SPINCOUNT wins.
+
+    Returns:
+        Whether it was set.
+    """
+    if "torch" in sys.modules or "OMP_WAIT_POLICY" in os.environ or "GOMP_SPINCOUNT" in os.environ:
+        return False
+    os.environ["GOMP_SPINCOUNT"] = _SPINS
+    return True
 
 
 def choose_device(name: str) -> "torch.device":
@@ -29,12 +49,14 @@ def choose_device(name: str) -> "torch.device":
         device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise UserError(f"device '{name}' cannot be used on this machine. Take cpu or auto.") from error
+        raise UserError(f"device '{name}' cannot be used on this machine. Choose cpu or auto.") from error
     return device
 
 
 def require_compiler(device: "torch.device") -> None:
     """Refuse to compile for a CPU without a C++ compiler, before the first step fails in the depths of torch."""
+    import shutil
+
     names = (os.environ.get("CXX"), "g++", "clang++", "cl")
     if device.type == "cpu" and not any(name and shutil.which(name) for name in names):
         raise UserError("compile = true needs a C++ compiler (g++, clang++ or cl). Install one, or leave it out.")
@@ -73,6 +95,8 @@ def keep_memory() -> bool:
     """
     if not sys.platform.startswith("linux") or os.environ.get("DCCM_KEEP_MEMORY") == "0":
         return False
+    import ctypes
+
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "mallopt") or not hasattr(libc, "gnu_get_libc_version"):
         return False

@@ -59,20 +59,24 @@ def pseudo_graph_loss(
     """
     if kind == "contrastive":
         return contrastive_loss(prediction, graph)
-    return pair_cross_entropy(similarity(prediction), graph, saturated).mean()
+    return pair_cross_entropy(similarity(prediction), graph, saturated)
 
 
-def pair_cross_entropy(similarity: Tensor, alike: Tensor, saturated: SaturatedPairs) -> Tensor:
-    """Binary cross-entropy of each pair's similarity, (B, B).
+def pair_cross_entropy(
+    similarity: Tensor, alike: Tensor, saturated: SaturatedPairs, weight: Tensor | None = None
+) -> Tensor:
+    """Binary cross-entropy of the similarity, mean over all pairs.
 
     Args:
         similarity: In [0, 1], (B, B).
         alike: 1 for pairs that belong together, else 0, (B, B).
         saturated: Whether pairs whose similarity is next to 0 or 1 still have a gradient.
+        weight: Of each pair, (B, B); None: 1.
     """
     if saturated == "rest":
-        return F.binary_cross_entropy(similarity.clamp(_NEXT, 1 - _NEXT), alike, reduction="none")
-    return -(alike * (similarity + _NEXT).log() + (1 - alike) * (1 - similarity + _NEXT).log())
+        return F.binary_cross_entropy(similarity.clamp(_NEXT, 1 - _NEXT), alike, weight)
+    each = -(alike * (similarity + _NEXT).log() + (1 - alike) * (1 - similarity + _NEXT).log())
+    return (each if weight is None else weight * each).mean()
 
 
 def contrastive_loss(prediction: Tensor, graph: Tensor, margin: float = 2**0.5) -> Tensor:

@@ -25,6 +25,7 @@ from dccm.data.images import ImageSet, Origin
 from dccm.data.sources.base import Item, Source
 from dccm.errors import UserError, require
 from dccm.files import cache_folder, disk_error
+from dccm.machine import keep_memory
 
 OnImages = Callable[[int, int], None]
 """Called with images done and images in all."""
@@ -107,7 +108,7 @@ def _fill(folder: Path, source: Source, wanted: Preparation, threads: int, on_pr
     shape = (*wanted.size, wanted.channels or 3)
     with Writer(folder, shape, source.fingerprint()) as writer, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Whatever Pillow finds odd about a picture that it can read.
-        _keep_memory()  # A third of the time went into handing memory back and forth for every picture.
+        keep_memory()  # A third of the time went into handing memory back and forth for every picture.
         if writer.progress.done == 0:
             writer.note((path, "skipped", reason, "") for path, reason in source.skipped)
         groups = _groups(source, writer.progress.done)
@@ -126,12 +127,6 @@ def _fill(folder: Path, source: Source, wanted: Preparation, threads: int, on_pr
     if prepared is None:
         raise UserError(f"The prepared images in {folder} do not stay as written. Choose another cache folder.")
     return prepared
-
-
-def _keep_memory() -> None:
-    from dccm.machine import keep_memory  # Here, as it brings torch, which nothing else here needs.
-
-    keep_memory()
 
 
 def _in_order(function: Callable[[_Given], _Made], things: Iterable[_Given], threads: int) -> Iterator[_Made]:

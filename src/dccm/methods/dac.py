@@ -88,7 +88,7 @@ def pair_loss(prediction: Tensor, pairs: Pairs, saturated: SaturatedPairs = "res
     The paper's constraint layer, exp(x) scaled to unit length, is the direction of the softmax: its dot product is the
     cosine of the predictions.
     """
-    return (pairs.chosen * pair_cross_entropy(similarity(prediction), pairs.alike, saturated)).mean()
+    return pair_cross_entropy(similarity(prediction), pairs.alike, saturated, pairs.chosen)
 
 
 class DACMethod(GradientMethod[DACConfig]):
