@@ -3,9 +3,10 @@
 python -m benchmarks.load            # part of make bench
 python -m benchmarks.load --check    # part of make bench-check
 
-Two processes take turns on the same work: in one torch's threads wait as its OpenMP runtime lets them, in the other as
-the package sets it. Beside busy processes the fair share is 0.5. Each figure is the median of several rounds. Writes
-benchmarks/results/load_<vectors>.json, named after the vectors of the processor; the check asks for the bars below.
+Two processes take turns on the same work: one has a thread per core, which waits as torch's OpenMP runtime lets it; in the
+other threads, and how they wait, are as the package sets them. Beside busy processes the fair share is 0.5. Each figure
+is the median of several rounds. Writes benchmarks/results/load_<vectors>.json, named after the vectors of the
+processor; the check asks for the bars below.
 """
 
 import argparse
@@ -39,8 +40,9 @@ class Contestant:
         environment = {name: value for name, value in os.environ.items() if name not in _VARIABLES}
         # The package leaves alone what was there before torch was loaded.
         first = "" if variables is None else "import torch; "
+        settings = {} if variables is None else {"threads": "auto"}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", f"{first}from benchmarks.load import serve; serve()"],
+            [sys.executable, "-c", f"{first}from benchmarks.load import serve; serve({settings})"],
             env=environment | (variables or {}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -62,8 +64,12 @@ class Contestant:
         self.process.wait()
 
 
-def serve() -> None:
-    """Train one epoch for each table's name that comes in; say how long it took."""
+def serve(settings: dict[str, object]) -> None:
+    """Train one epoch for each table's name that comes in; say how long it took.
+
+    Args:
+        settings: They win over the preset's.
+    """
     from dccm.data.synthetic import bars
     from dccm.runs.config import make_config
     from dccm.runs.fitting import fit
@@ -73,7 +79,7 @@ def serve() -> None:
         "cifar10": bars(WORK["cifar10"], side=32, channels=3, classes=10).images,
     }
     for table in map(str.strip, sys.stdin):
-        config = make_config("dccm", "fast", table, {"epochs": 1, "starts": 1, "uses": 1})
+        config = make_config("dccm", "fast", table, {"epochs": 1, "starts": 1, "uses": 1} | settings)
         started = time.monotonic()
         fit(images[table], config)
         print(time.monotonic() - started, flush=True)

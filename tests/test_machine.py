@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from dccm.errors import UserError
-from dccm.machine import choose_device, choose_precision, require_compiler
+from dccm.machine import choose_device, choose_precision, require_compiler, using_threads
 
 
 def kept(**environment: str) -> str:
-    code = "from dccm.machine import keep_memory; print(keep_memory())"
+    code = "from dccm.machine import using_threads, keep_memory; print(keep_memory())"
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
@@ -88,3 +88,15 @@ def test_bfloat16_is_chosen_on_a_cpu_that_has_it_and_refused_on_one_that_would_i
         choose_precision("bfloat16", cpu)
     assert choose_precision("bfloat16", torch.device("cuda")) == "bfloat16"
     assert choose_precision("auto", torch.device("mps")) == "float32"
+
+
+def test_threads_are_taken_for_a_while_and_given_back() -> None:
+    before = torch.get_num_threads()
+    with using_threads(before + 1):
+        assert torch.get_num_threads() == before + 1
+    assert torch.get_num_threads() == before
+    with using_threads("auto"):
+        assert torch.get_num_threads() == before
+    with pytest.raises(ZeroDivisionError), using_threads(before + 1):
+        1 / 0  # noqa: B018
+    assert torch.get_num_threads() == before

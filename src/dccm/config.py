@@ -94,6 +94,9 @@ class TrainingConfig(Section):
     """Decides every random draw."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1, mps."""
+    threads: Count | Literal["auto"] = "auto"
+    """CPU threads to learn with; auto: one per core. For small networks on small images one is as fast, and leaves the
+    other cores to other programs."""
     precision: Literal["auto", "float32", "bfloat16"] = "float32"
     """Numbers that networks learn in; bfloat16 is faster where a GPU or CPU is made for it, auto takes it there."""
     compile: bool = False

@@ -5,6 +5,8 @@ torch takes seconds to import, and reads how its threads should wait when it doe
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 Precision = Literal["float32", "bfloat16"]
 
-_SPINS = "3000"
+_SPINS = "10000"
 """How often a thread that has nothing to do looks for work before it sleeps; docs/lab/load.md has what was measured."""
 
 # Parameters of glibc's mallopt.
@@ -37,6 +39,19 @@ def wait_politely() -> bool:
         return False
     os.environ["GOMP_SPINCOUNT"] = _SPINS
     return True
+
+
+@contextmanager
+def using_threads(count: int | Literal["auto"]) -> Iterator[None]:
+    """Let torch compute with so many threads for a while; auto: with as many as it has anyway."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(before if count == "auto" else count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def choose_device(name: str) -> "torch.device":

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from dccm.arrays import Bytes, ImageShape
 from dccm.config import Settings, TrainingConfig
 from dccm.errors import require
-from dccm.machine import choose_device, choose_precision, keep_memory, require_compiler
+from dccm.machine import choose_device, choose_precision, keep_memory, require_compiler, using_threads
 from dccm.methods.base import DirectMethod
 from dccm.runs.config import RunConfig
 from dccm.runs.model import Model
@@ -73,8 +73,19 @@ def fit(
         on_progress: Called after each large batch, or stage of a method without epochs.
     """
     require_machine(config.training)
-    model = model or new_model(images, config)
     keep_memory()
+    with using_threads(config.training.threads):
+        return _fitted(model or new_model(images, config), images, checkpoints, resume, on_progress)
+
+
+def _fitted(
+    model: Model,
+    images: Bytes,
+    checkpoints: CheckpointFolder | None,
+    resume: TensorFile | None,
+    on_progress: OnProgress | None,
+) -> Fitted:
+    config = model.config
     started = time.monotonic() - (resume.document["seconds"] if resume else 0)
     loader = model.loader(images)
     precision = choose_precision(config.training.precision, loader.device)
