@@ -3,9 +3,9 @@
 python -m benchmarks.load            # part of make bench
 python -m benchmarks.load --check    # part of make bench-check
 
-Two processes take turns on the same work: one has a thread per core, which waits as torch's OpenMP runtime lets it; in the
-other threads, and how they wait, are as the package sets them. Beside busy processes the fair share is 0.5. Each figure
-is the median of several rounds. Writes benchmarks/results/load_<vectors>.json, named after the vectors of the
+Two processes take turns on the same work: one has a thread per core, which waits as torch's OpenMP runtime lets it; in
+the other, threads and how they wait are as the package sets them. Beside busy processes the fair share is 0.5. Each
+figure is the median of several rounds. Writes benchmarks/results/load_<vectors>.json, named after the vectors of the
 processor; the check asks for the bars below.
 """
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Precision = Literal["float32", "bfloat16"]
 
-_SPINS = "10000"
+_SPINS = "30000"
 """How often a thread that has nothing to do looks for work before it sleeps; docs/lab/load.md has what was measured."""
 
 # Parameters of glibc's mallopt.
