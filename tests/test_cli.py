@@ -121,7 +121,7 @@ def test_an_output_that_is_taken_is_refused_before_images_are_read(
     said = refused(["predict", finished, tmp_path / "nowhere", "-o", finished], capsys, monkeypatch)
     assert "holds a run already, and nothing is overwritten" in said
     said = refused(["predict", finished, tmp_path / "nowhere", "-o", tmp_path / "new"], capsys, monkeypatch)
-    assert "There is no file or folder" in said
+    assert "There is no file, folder or data set" in said
     assert not (tmp_path / "new").exists()
 
 
@@ -280,7 +280,7 @@ def test_no_room_on_disk_ends_in_one_sentence(
 
 @pytest.mark.parametrize(
     ("source", "expected"),
-    [("nowhere", "There is no file or folder"), (".", "There is no image in")],
+    [("nowhere", "There is no file, folder or data set"), (".", "There is no image in")],
 )
 def test_sources_that_cannot_be_read_are_refused(
     source: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

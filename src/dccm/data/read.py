@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dccm.arrays import USUAL_SIDES, Fit
-from dccm.data.datasets import data_set_name, open_benchmark
+from dccm.data.datasets import DATASETS, data_set_name, open_benchmark
 from dccm.data.decode import Preparation, side_of
 from dccm.data.duplicates import content_hashes, find_duplicates
 from dccm.data.images import ImageSet, Origin, as_bytes, with_channels
@@ -25,7 +25,7 @@ from dccm.data.sources.listing import Listing
 from dccm.data.sources.objects import HuggingFace, Torch
 from dccm.data.sources.parquet import Parquet
 from dccm.data.sources.subset import of_split
-from dccm.errors import UserError, choose, require
+from dccm.errors import UserError, choose, did_you_mean, require
 
 _SAMPLED = 100
 """Images whose size is looked at to choose a side."""
@@ -167,7 +167,8 @@ def _of_image_set(image_set: ImageSet) -> ArraySource:
 
 
 def _open_path(path: Path) -> Source:
-    require(path.exists(), f"There is no file or folder {path}. Give {_KINDS}.")
+    meant = did_you_mean(str(path), DATASETS)
+    require(path.exists(), f"There is no file, folder or data set {path}.{meant} Give {_KINDS}.")
     if path.is_dir():
         files = sorted([*path.glob("*.parquet"), *path.glob("data/*.parquet")])
         return Parquet(files, path) if files else Folder(path)
