@@ -124,7 +124,7 @@ def test_a_folder_of_broken_images_is_refused_with_the_first_reason(tmp_path: Pa
 
 
 def test_a_missing_source_and_a_strange_file_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="There is no file, folder or data set .*nowhere. Give a folder of images, a zip"):
+    with pytest.raises(UserError, match="There is no file, folder or data set .*nowhere. Give a folder of images, a"):
         read_images(tmp_path / "nowhere")
     put(tmp_path / "a.doc", b"x")
     with pytest.raises(UserError, match=r"a\.doc is of no kind that can be read. Give a folder of images, a zip"):
