@@ -1,7 +1,7 @@
 """Encoders of timm and of Hugging Face: any image model there, by its name or from a local folder of its layout.
 
-Both libraries are imported only here and only when one is asked for. Code of a model's repository is never run, and
-weights are safetensors.
+Both libraries are imported only here and only when one is asked for. Code of a model's repository is never run. Weights
+are safetensors; timm takes others too, by torch's loader that makes tensors and runs nothing.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,9 @@ def timm_encoder(model: str, device: torch.device) -> TorchEncoder:
         wanted = timm.data.resolve_model_data_config(network)
     except Exception as error:  # Whatever timm, the hub or the network raise.
         raise _not_opened(name, error) from error
-    return TorchEncoder(name, network, Preprocessing(wanted["input_size"][-1], wanted["mean"], wanted["std"]), device)
+    return TorchEncoder(
+        name, network, Preprocessing(wanted["input_size"][-1], tuple(wanted["mean"]), tuple(wanted["std"])), device
+    )
 
 
 def hf_encoder(model: str, device: torch.device) -> TorchEncoder:
