@@ -77,6 +77,8 @@ class DataConfig(Section):
     """K, the number of clusters."""
     image_size: Annotated[int, Bounds(SMALLEST_SIDE)] | None = None
     """Side in pixels to which images are brought; None: arrays keep theirs, others get the nearest of 32, 64, 96."""
+    encoder: str = "scratch"
+    """Pretrained network whose vectors are clustered in the place of images; scratch: the images themselves are."""
     fit: Fit = "crop"
     """How images become square: the longer side is cropped to its middle, the shorter one is padded with black, or
     the image is stretched."""

@@ -81,9 +81,8 @@ def print_embedded(embedded: "Embedded", as_json: bool) -> None:
         made = {"images": count, "features": size, "encoder": embedded.encoder.identity}
         print(json.dumps(made | {"embedding": str(embedded.directory.embedding)}))
         return
-    print(
-        f"{count:,} images, {size:,} numbers each, by {embedded.encoder.name}; {len(embedded.image_set.skipped)} skipped."
-    )
+    skipped = len(embedded.image_set.skipped)
+    print(f"{count:,} images, {size:,} numbers each, by {embedded.encoder.name}; {skipped:,} skipped.")
     print(f"Vectors: {embedded.directory.embedding}\nNames:   {embedded.directory.names}")
 
 

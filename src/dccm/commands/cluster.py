@@ -12,6 +12,7 @@ from dccm.progress import SILENT, Watcher
 from dccm.report import write_report
 from dccm.runs.config import RunConfig, make_config
 from dccm.runs.directory import RunDirectory
+from dccm.runs.features import encoder_for, vectors_of
 from dccm.runs.fitting import require_machine
 from dccm.runs.run import Clustering, Compare, run
 
@@ -22,6 +23,7 @@ def cluster(
     method: str = "dccm",
     *,
     output: str | Path | None = None,
+    encoder: str | None = None,
     preset: str | None = None,
     dataset: str = "",
     settings: Mapping[str, object] | None = None,
@@ -47,6 +49,8 @@ def cluster(
         n_clusters: K; None: as the preset says.
         method: See "dccm methods".
         output: The run directory; None: `dccm-` and the name of the images, in the current folder.
+        encoder: Pretrained network whose vectors are clustered in the place of the images, see "dccm encoders"; None:
+            as the settings say, `scratch` unless they name one.
         preset: See "dccm presets"; None: the method's default one.
         dataset: Whose table of the preset to use, where the images are not those of a data set by name.
         settings: Any settings by name; they win over the preset, and what is given here by its own name over both.
@@ -67,6 +71,7 @@ def cluster(
     """
     directory = RunDirectory(output or default_output(images))
     named = {"n_clusters": n_clusters, "seed": seed, "epochs": epochs, "image_size": image_size, "device": device}
+    named |= {"encoder": encoder}
     given = dict(settings or {}) | {name: value for name, value in named.items() if value is not None}
     given |= parse_budget(budget) if budget else {}
     # All of this before images are read, which can take long.
@@ -76,9 +81,11 @@ def cluster(
         directory.require_free()
         config = make_config(method, preset, data_set_name(images) or _known(dataset), given)
     require_machine(config.training)
+    opened = encoder_for(config, cache)
     image_set = read_images(
         images,
         image_size=config.data.image_size,
+        up_to=opened.preprocessing.side if opened else None,
         fit=config.data.fit,
         class_folders=class_folders,
         split=split,
@@ -90,9 +97,9 @@ def cluster(
         on_download=watcher.downloading,
         say=watcher.say,
     )
-    finished = run(
-        image_set, config, directory, resume=resume, baseline=baseline, on_progress=watcher.training, say=watcher.say
-    )
+    told: dict[str, Any] = {"on_progress": watcher.training, "say": watcher.say}
+    vectors = vectors_of(image_set, opened, cache=cache, **told) if opened else None
+    finished = run(image_set, config, directory, vectors=vectors, resume=resume, baseline=baseline, **told)
     write_report(directory)
     return finished
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dccm.arrays import Halves
 from dccm.commands.cluster import default_output
 from dccm.data.images import ImageSet
 from dccm.data.read import read_images
@@ -12,7 +13,7 @@ from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.networks.pretrained import open_encoder
 from dccm.progress import SILENT, Watcher
 from dccm.runs.directory import RunDirectory
-from dccm.runs.features import Halves, features_of_images
+from dccm.runs.features import features_of_images
 from dccm.runs.parquet import row_groups
 
 

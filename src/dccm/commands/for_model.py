@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from dccm.arrays import Inputs
 from dccm.data.images import ImageSet
 from dccm.data.read import read_images
 from dccm.progress import Watcher
+from dccm.runs.features import vectors_like
 from dccm.runs.model import Model
 
 
@@ -22,11 +24,12 @@ def read_for(
     workers: int | None = None,
 ) -> ImageSet:
     """Images of any kind, brought to the model's size and channels as those were that it learnt from."""
+    shape = model.picture_shape
     return read_images(
         images,
-        image_size=(model.shape.height, model.shape.width),
+        image_size=(shape.height, shape.width),
         fit=model.config.data.fit,
-        channels=model.shape.channels,
+        channels=shape.channels,
         class_folders=class_folders,
         split=split,
         variant=variant,
@@ -37,3 +40,13 @@ def read_for(
         on_download=watcher.downloading,
         say=watcher.say,
     )
+
+
+def inputs_for(
+    model: Model, image_set: ImageSet, watcher: Watcher, *, device: str = "auto", cache: Path | None = None
+) -> Inputs:
+    """What a model works on: the images, or their vectors by the encoder that it was trained with."""
+    if model.pretrained is None:
+        return image_set.images
+    told: dict[str, Any] = {"on_progress": watcher.training, "say": watcher.say}
+    return vectors_like(model.pretrained, image_set, device=device, cache=cache, **told).images

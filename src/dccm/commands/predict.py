@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dccm.commands.for_model import read_for
+from dccm.commands.for_model import inputs_for, read_for
 from dccm.data.images import ImageSet
 from dccm.progress import SILENT, Watcher
 from dccm.runs.contents import Assignments
@@ -54,7 +54,8 @@ def predict(
     image_set = read_for(
         trained, images, watcher, split=split, variant=variant, data_root=data_root, cache=cache, workers=workers
     )
-    assigned = trained.assign(image_set.images, on_progress=watcher.training)
+    inputs = inputs_for(trained, image_set, watcher, device=device, cache=cache)
+    assigned = trained.assign(inputs, on_progress=watcher.training)
     assignments = Assignments(image_set.names, *assigned)
     if directory is not None:
         directory.create()

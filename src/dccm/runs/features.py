@@ -14,29 +14,84 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
-from dccm.arrays import Floats
+from dccm.arrays import Floats, Halves, ImageShape
 from dccm.data.cache import locked
 from dccm.data.images import ImageSet
 from dccm.errors import require
 from dccm.files import cache_folder, disk_error, write_atomically
 from dccm.machine import keep_memory
 from dccm.networks.feature_encoder import FeatureEncoder
+from dccm.networks.pretrained import SCRATCH, open_encoder
+from dccm.runs.config import RunConfig
 from dccm.training.progress import OnProgress, Stage, ignore
 
-Halves = npt.NDArray[np.float16]
-"""Vectors, (N, D)."""
 FORMAT = 1
 _AT_ONCE = 16
 """Images that the encoder sees at a time; with more, a CPU is slower."""
 _COMMIT = 8
 """Batches between two points from which a stopped computation goes on."""
 _PIECE = 1 << 20
+
+
+class Pretrained(NamedTuple):
+    """The encoder whose vectors stand in the place of images."""
+
+    name: str
+    identity: str
+    image_shape: ImageShape
+    """Of the images that it saw."""
+
+
+class Vectors(NamedTuple):
+    """What methods see in the place of images."""
+
+    images: Halves
+    """(N, 1, 1, D)"""
+    pretrained: Pretrained
+
+
+def vectors_of(
+    image_set: ImageSet,
+    encoder: FeatureEncoder,
+    *,
+    cache: Path | None = None,
+    on_progress: OnProgress = ignore,
+    say: Callable[[str], None] | None = None,
+) -> Vectors:
+    """The features of images in the shape of images, with what makes the same of other images."""
+    features = features_of_images(image_set, encoder, cache=cache, on_progress=on_progress, say=say)
+    height, width, channels = image_set.images.shape[1:]
+    shape = ImageShape(channels, height, width)
+    return Vectors(features[:, np.newaxis, np.newaxis], Pretrained(encoder.name, encoder.identity, shape))
+
+
+def vectors_like(pretrained: Pretrained, image_set: ImageSet, *, device: str = "auto", **others: Any) -> Vectors:
+    """Vectors of new images beside those that a model was trained on.
+
+    Args:
+        pretrained: The encoder that made those.
+        image_set: The new images.
+        device: Where to compute.
+        others: As for `vectors_of`.
+    """
+    encoder = open_encoder(pretrained.name, device, others.get("cache"))
+    require(
+        encoder.identity == pretrained.identity,
+        f"The model was trained on features of '{encoder.name}' with other weights or another preprocessing than are "
+        f"found here ({pretrained.identity}, got {encoder.identity}). Take those that it was trained with.",
+    )
+    return vectors_of(image_set, encoder, **others)
+
+
+def encoder_for(config: RunConfig, cache: Path | None = None) -> FeatureEncoder | None:
+    """The pretrained encoder that settings name; None: the images themselves are clustered."""
+    name = config.data.encoder
+    return None if name == SCRATCH else open_encoder(name, config.training.device, cache)
 
 
 def features_of_images(
