@@ -12,7 +12,7 @@ from dccm.progress import SILENT, Watcher
 from dccm.report import write_report
 from dccm.runs.config import RunConfig, make_config
 from dccm.runs.directory import RunDirectory
-from dccm.runs.features import encoder_for, vectors_of
+from dccm.runs.features import encoder_for, inputs_of
 from dccm.runs.fitting import require_machine
 from dccm.runs.run import Clustering, Compare, run
 
@@ -98,8 +98,10 @@ def cluster(
         say=watcher.say,
     )
     told: dict[str, Any] = {"on_progress": watcher.training, "say": watcher.say}
-    vectors = vectors_of(image_set, opened, cache=cache, **told) if opened else None
-    finished = run(image_set, config, directory, vectors=vectors, resume=resume, baseline=baseline, **told)
+    inputs, pretrained = inputs_of(image_set, opened, cache=cache, **told)
+    finished = run(
+        image_set, config, directory, inputs=inputs, pretrained=pretrained, resume=resume, baseline=baseline, **told
+    )
     write_report(directory)
     return finished
 

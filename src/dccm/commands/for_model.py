@@ -3,11 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from dccm.arrays import Inputs
 from dccm.data.images import ImageSet
 from dccm.data.read import read_images
 from dccm.progress import Watcher
-from dccm.runs.features import vectors_like
 from dccm.runs.model import Model
 
 
@@ -40,13 +38,3 @@ def read_for(
         on_download=watcher.downloading,
         say=watcher.say,
     )
-
-
-def inputs_for(
-    model: Model, image_set: ImageSet, watcher: Watcher, *, device: str = "auto", cache: Path | None = None
-) -> Inputs:
-    """What a model works on: the images, or their vectors by the encoder that it was trained with."""
-    if model.pretrained is None:
-        return image_set.images
-    told: dict[str, Any] = {"on_progress": watcher.training, "say": watcher.say}
-    return vectors_like(model.pretrained, image_set, device=device, cache=cache, **told).images

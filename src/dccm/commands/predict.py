@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dccm.commands.for_model import inputs_for, read_for
+from dccm.commands.for_model import read_for
 from dccm.data.images import ImageSet
 from dccm.progress import SILENT, Watcher
 from dccm.runs.contents import Assignments
 from dccm.runs.directory import RunDirectory
+from dccm.runs.features import inputs_like
 from dccm.runs.model import Model
 
 
@@ -54,7 +55,8 @@ def predict(
     image_set = read_for(
         trained, images, watcher, split=split, variant=variant, data_root=data_root, cache=cache, workers=workers
     )
-    inputs = inputs_for(trained, image_set, watcher, device=device, cache=cache)
+    told: dict[str, Any] = {"on_progress": watcher.training, "say": watcher.say}
+    inputs = inputs_like(trained.pretrained, image_set, device=device, cache=cache, **told)
     assigned = trained.assign(inputs, on_progress=watcher.training)
     assignments = Assignments(image_set.names, *assigned)
     if directory is not None:

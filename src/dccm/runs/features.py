@@ -19,7 +19,7 @@ from zlib import crc32
 
 import numpy as np
 
-from dccm.arrays import Floats, Halves, ImageShape
+from dccm.arrays import Floats, Halves, ImageShape, Inputs
 from dccm.data.cache import locked
 from dccm.data.images import ImageSet
 from dccm.errors import require
@@ -47,45 +47,40 @@ class Pretrained(NamedTuple):
     """Of the images that it saw."""
 
 
-class Vectors(NamedTuple):
-    """What methods see in the place of images."""
-
-    images: Halves
-    """(N, 1, 1, D)"""
-    pretrained: Pretrained
-
-
-def vectors_of(
-    image_set: ImageSet,
-    encoder: FeatureEncoder,
-    *,
-    cache: Path | None = None,
-    on_progress: OnProgress = ignore,
-    say: Callable[[str], None] | None = None,
-) -> Vectors:
-    """The features of images in the shape of images, with what makes the same of other images."""
-    features = features_of_images(image_set, encoder, cache=cache, on_progress=on_progress, say=say)
-    height, width, channels = image_set.images.shape[1:]
-    shape = ImageShape(channels, height, width)
-    return Vectors(features[:, np.newaxis, np.newaxis], Pretrained(encoder.name, encoder.identity, shape))
-
-
-def vectors_like(pretrained: Pretrained, image_set: ImageSet, *, device: str = "auto", **others: Any) -> Vectors:
-    """Vectors of new images beside those that a model was trained on.
+def inputs_of(image_set: ImageSet, encoder: FeatureEncoder | None, **others: Any) -> tuple[Inputs, Pretrained | None]:
+    """What methods work on, and what makes the same of other images.
 
     Args:
-        pretrained: The encoder that made those.
+        image_set: The images.
+        encoder: What makes vectors of them, (N, 1, 1, D); None: methods see the images themselves.
+        others: As for `features_of_images`.
+    """
+    if encoder is None:
+        return image_set.images, None
+    features = features_of_images(image_set, encoder, **others)
+    height, width, channels = image_set.images.shape[1:]
+    pretrained = Pretrained(encoder.name, encoder.identity, ImageShape(channels, height, width))
+    return features[:, np.newaxis, np.newaxis], pretrained
+
+
+def inputs_like(pretrained: Pretrained | None, image_set: ImageSet, *, device: str = "auto", **others: Any) -> Inputs:
+    """New images as a model saw those that it was trained on.
+
+    Args:
+        pretrained: The encoder that made vectors of those; None: there was none.
         image_set: The new images.
         device: Where to compute.
-        others: As for `vectors_of`.
+        others: As for `features_of_images`.
     """
+    if pretrained is None:
+        return image_set.images
     encoder = open_encoder(pretrained.name, device, others.get("cache"))
     require(
         encoder.identity == pretrained.identity,
         f"The model was trained on features of '{encoder.name}' with other weights or another preprocessing than are "
         f"found here ({pretrained.identity}, got {encoder.identity}). Take those that it was trained with.",
     )
-    return vectors_of(image_set, encoder, **others)
+    return inputs_of(image_set, encoder, **others)[0]
 
 
 def encoder_for(config: RunConfig, cache: Path | None = None) -> FeatureEncoder | None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from dccm.arrays import Inputs
 from dccm.data.images import ImageSet
 from dccm.errors import require
 from dccm.evaluation.baseline import Baseline
@@ -13,7 +14,7 @@ from dccm.methods.base import encoder_of
 from dccm.runs.config import RunConfig
 from dccm.runs.contents import Assignments, Begun, StoredConfig, config_text, parse_config
 from dccm.runs.directory import RunDirectory
-from dccm.runs.features import Vectors
+from dccm.runs.features import Pretrained
 from dccm.runs.fitting import Fitted, fit, new_model
 from dccm.runs.model import Model
 from dccm.runs.result import Cost, RunResult, pretrained_note
@@ -44,7 +45,8 @@ def run(
     config: RunConfig,
     directory: RunDirectory,
     *,
-    vectors: Vectors | None = None,
+    inputs: Inputs | None = None,
+    pretrained: Pretrained | None = None,
     resume: bool = False,
     baseline: Compare | None = None,
     on_progress: OnProgress = ignore,
@@ -56,15 +58,16 @@ def run(
         image_set: The images; their labels, if there are any, are read after training, for the scores.
         config: All settings.
         directory: Where everything is written.
-        vectors: What is clustered in the place of the images; None: the images themselves.
+        inputs: Vectors that are clustered in the place of the images; None: the images themselves are.
+        pretrained: The encoder that made those vectors.
         resume: Go on from the newest sound checkpoint in it.
         baseline: A simple method to compare with, when there are labels.
         on_progress: Called after each large batch, or stage of what has no epochs.
         say: Called with a sentence that the user should read.
     """
-    inputs = image_set.images if vectors is None else vectors.images
+    inputs = image_set.images if inputs is None else inputs
     model = new_model(inputs, config)  # Before anything is written: it refuses what does not fit.
-    model.pretrained = vectors and vectors.pretrained
+    model.pretrained = pretrained
     say(_introduction(image_set, model))
     checkpoint = _begin(image_set, config, directory, resume, say)
     history: list[Record] = list(checkpoint.document["history"]) if checkpoint else []
