@@ -160,6 +160,13 @@ def test_what_is_no_vector_per_image_is_refused() -> None:
 
 
 @needs_weights
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(UserError, match="Cannot keep weights in .*encoders: .* Choose another cache folder."):
+        efficientnet_lite0(CPU, tmp_path / "cache")
+
+
+@needs_weights
 def test_published_weights_are_converted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = efficientnet_lite0(CPU, tmp_path)
     monkeypatch.setattr(torch, "load", lambda *_, **__: pytest.fail("the pickle was opened again"))

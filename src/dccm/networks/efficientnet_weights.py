@@ -15,8 +15,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
+from dccm.data.cache import locked
 from dccm.errors import UserError, require
-from dccm.files import cache_folder, write_atomically
+from dccm.files import cache_folder, disk_error, write_atomically
 from dccm.networks.efficientnet import PREPROCESSING, EfficientNetLite0
 from dccm.networks.feature_encoder import TorchEncoder
 
@@ -46,7 +47,7 @@ def efficientnet_lite0(device: torch.device, cache: Path | None = None) -> Torch
     """
     copy = converted_file(cache)
     if not copy.is_file():
-        _convert(_published_file(), copy)
+        _convert_once(copy)
     return efficientnet_from(copy, NAME, device)
 
 
@@ -77,6 +78,19 @@ def _published_file() -> Path:
     return Path(places[0]) / "models" / _FILE
 
 
+def _convert_once(copy: Path) -> None:
+    """Make the copy, unless another process has just made it."""
+    published = _published_file()
+    try:
+        with locked(copy.parent, lambda: None):
+            if not copy.is_file():
+                _convert(published, copy)
+    except OSError as error:
+        raise disk_error(
+            error, f"keep weights in {copy.parent}", "nothing is lost", "try again", "cache folder"
+        ) from error
+
+
 def _convert(published: Path, copy: Path) -> None:
     """Write the published weights as safetensors."""
     try:
@@ -85,7 +99,6 @@ def _convert(published: Path, copy: Path) -> None:
         sound = False
     require(sound, f"{published} is missing or is not the file that was published. Install its package anew.")
     tensors = torch.load(published, map_location="cpu", weights_only=True)
-    copy.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(copy, save({name: tensor.contiguous() for name, tensor in tensors.items()}))
 
 
