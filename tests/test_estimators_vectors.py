@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dccm.errors import UserError
-from dccm.estimators import DCCM, ImageClusterer
+from dccm.estimators import ImageClusterer
 from tests.commands.test_vectors import coloured
 from tests.networks.weights import write_weights
 
@@ -31,7 +31,5 @@ def test_predictions_of_known_images_are_their_labels(fitted: ImageClusterer, tm
 
 
 def test_methods_that_learn_from_pictures_refuse_an_encoder() -> None:
-    with pytest.raises(UserError, match="encoder must be 'scratch' for the method 'dccm'"):
-        ImageClusterer(3, encoder="efficientnet-lite0").fit(coloured(9).images)
-    with pytest.raises(UserError, match="encoder must be 'scratch' for the method 'dccm'"):
-        DCCM(3, settings={"encoder": "efficientnet-lite0"}).fit(coloured(9).images)
+    with pytest.raises(UserError, match="encoder must be 'scratch' for the method 'dac'"):
+        ImageClusterer(3, method="dac", encoder="efficientnet-lite0").fit(coloured(9).images)

@@ -16,7 +16,7 @@ from dccm.runs.model import Model
 from tests.networks.weights import write_weights
 from tests.test_cli import dccm
 
-VECTOR_METHODS = ["kmeans", "spectral", "agglomerative"]
+VECTOR_METHODS = ["kmeans", "spectral", "agglomerative", "dccm"]
 
 
 def coloured(count: int, seed: int = 0) -> ImageSet:
@@ -40,12 +40,12 @@ def clustered(encoder: str, output: Path, method: str = "kmeans", **given: Any) 
 @pytest.mark.parametrize("method", VECTOR_METHODS)
 def test_vectors_are_clustered_and_new_images_join_them(method: str, encoder: str, tmp_path: Path) -> None:
     # Each colour has ten images: with the usual 20 neighbours all would be linked to other colours.
-    settings = {"neighbours": 8} if method == "spectral" else {}
+    settings = {"spectral": {"neighbours": 8}, "dccm": {"mini_batch": 10}}.get(method, {})
     made = clustered(encoder, tmp_path / "run", method, cache=tmp_path / "cache", settings=settings)
     assert made.result.scores is not None
     assert made.result.scores["acc"] == 1
     assert made.model.shape == (1280, 1, 1)
-    assert made.directory.read_embedding().shape == (30, 1280)
+    assert made.directory.read_embedding().shape == (30, 64 if method == "dccm" else 1280)
     assert made.directory.read_thumbnails(30).images.shape[1:] == (16, 16, 3)
     known = predict(tmp_path / "run", coloured(30), device="cpu", cache=tmp_path / "cache").assignments.clusters
     assert np.array_equal(known, made.directory.read_assignments().clusters)
@@ -105,9 +105,25 @@ def test_a_damaged_description_of_the_encoder_is_refused(stored: Any, encoder: s
 
 @pytest.mark.parametrize("method", sorted(set(METHODS) - set(VECTOR_METHODS)))
 def test_methods_that_learn_from_pictures_refuse_vectors(method: str, tmp_path: Path) -> None:
-    words = f"encoder must be 'scratch' for the method '{method}', .* Methods that take vectors: kmeans, spectral, agg"
+    words = f"encoder must be 'scratch' for the method '{method}', .* Methods that take vectors: dccm, kmeans, spec"
     with pytest.raises(UserError, match=words):
         cluster("photos", 3, method, encoder="efficientnet-lite0", output=tmp_path / "run")
+
+
+def test_terms_that_need_pictures_are_refused_on_vectors(encoder: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="information_weight and perturbed_weight must be 0 on vectors .* preset 'feat"):
+        clustered(encoder, tmp_path / "run", "dccm", preset="paper")
+    assert not (tmp_path / "run").exists()
+
+
+def test_dccm_takes_the_preset_for_vectors_and_learns_on_from_a_checkpoint(encoder: str, tmp_path: Path) -> None:
+    few: dict[str, Any] = {"settings": {"mini_batch": 10}, "cache": tmp_path / "cache"}
+    whole = clustered(encoder, tmp_path / "whole", "dccm", epochs=3, **few)
+    assert whole.result.preset == "features"
+    clustered(encoder, tmp_path / "parts", "dccm", epochs=1, **few)
+    again = cluster(coloured(30), output=tmp_path / "parts", epochs=3, resume=True, cache=tmp_path / "cache")
+    assert again.directory.read_assignments().clusters.tolist() == whole.directory.read_assignments().clusters.tolist()
+    assert np.array_equal(again.directory.read_embedding(), whole.directory.read_embedding())
 
 
 def test_an_unknown_encoder_is_refused_before_images_are_read(tmp_path: Path) -> None:

@@ -36,7 +36,8 @@ def make_config(
 ) -> RunConfig:
     """Settings of a preset, or of the method's default one, with the user's own on top of them."""
     kind = METHODS[choose(method, METHODS, "method", "dccm methods")]
-    preset = preset or default_preset(method)
+    pretrained = (overrides or {}).get("encoder", SCRATCH) != SCRATCH
+    preset = preset or default_preset(method, pretrained=pretrained)
     settings = preset_settings(method, preset, dataset) | dict(overrides or {})
     data, training, own = build([DataConfig, TrainingConfig, kind.config_type], settings, f"method '{method}'")
     require_encoder(data.encoder)
