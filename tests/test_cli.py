@@ -178,7 +178,10 @@ def test_the_report_is_written_anew(finished: Path, monkeypatch: pytest.MonkeyPa
     assert (finished / "report.html").read_bytes() == page
 
 
-COMMANDS = ("demo", "cluster", "prepare", "predict", "evaluate", "probe", "report", "methods", "datasets", "presets")
+COMMANDS = (
+    "demo", "cluster", "prepare", "embed", "predict", "evaluate", "probe", "report", "methods", "datasets", "encoders",
+    "presets",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", COMMANDS)

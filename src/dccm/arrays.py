@@ -9,6 +9,10 @@ Bytes = npt.NDArray[np.uint8]
 """Images, (N, H, W, C), in memory or mapped from a file."""
 Floats = npt.NDArray[np.float32]
 """Predictions, features."""
+Halves = npt.NDArray[np.float16]
+"""Vectors of images by a pretrained encoder, (N, D); as methods see them, (N, 1, 1, D)."""
+Inputs = Bytes | Halves
+"""What methods work on: images, or a vector in the place of each."""
 Fit = Literal["crop", "pad", "stretch"]
 """How an image becomes square: crop the longer side to its middle, pad the shorter one with black, or stretch it."""
 
@@ -24,3 +28,8 @@ class ImageShape(NamedTuple):
     channels: int
     height: int
     width: int
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether a vector stands in the place of the image: no image is so small."""
+        return self.height == self.width == 1

@@ -77,6 +77,8 @@ class DataConfig(Section):
     """K, the number of clusters."""
     image_size: Annotated[int, Bounds(SMALLEST_SIDE)] | None = None
     """Side in pixels to which images are brought; None: arrays keep theirs, others get the nearest of 32, 64, 96."""
+    encoder: str = "scratch"
+    """Pretrained network whose vectors are clustered in the place of images; scratch: the images themselves are."""
     fit: Fit = "crop"
     """How images become square: the longer side is cropped to its middle, the shorter one is padded with black, or
     the image is stretched."""
@@ -238,9 +240,10 @@ def _read_toml(name: str) -> dict[str, dict[str, Any]]:
     return tomllib.loads(resources.files("dccm.presets").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
 
 
-def default_preset(method: str) -> str:
-    """What a method takes when no preset is named: `fast` if it has one, else `paper`."""
-    return "fast" if "fast" in read_presets(method) else "paper"
+def default_preset(method: str, *, pretrained: bool = False) -> str:
+    """What a method takes when no preset is named: `fast` if it has one, else `paper`; on vectors, `features` first."""
+    wanted = ["features", "fast"] if pretrained else ["fast"]
+    return next((name for name in wanted if name in read_presets(method)), "paper")
 
 
 def preset_settings(method: str, preset: str, dataset: str = "") -> Settings:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dccm.arrays import Bytes, Floats
+from dccm.arrays import Floats, Inputs
 from dccm.config import Settings
 from dccm.data.datasets import data_set_name
 from dccm.data.images import ImageSet, require_all_read
@@ -20,11 +20,14 @@ from dccm.data.rows import Rows, is_rows, plain, squares
 from dccm.errors import UserError, require
 from dccm.methods import METHODS
 from dccm.methods.base import DirectMethod
+from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.runs.config import RunConfig, make_config
 from dccm.runs.contents import Assignments
 from dccm.runs.directory import RunDirectory
+from dccm.runs.features import encoder_for, inputs_like, inputs_of
 from dccm.runs.fitting import fit
 from dccm.runs.model import Model
+from dccm.training.progress import ignore
 
 _OWN = frozenset({"n_clusters", "epochs", "image_size", "device", "seed"})
 """Settings that are arguments of their own."""
@@ -44,6 +47,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
     Args:
         n_clusters: K.
         method: Name of a method; "dccm methods" lists them.
+        encoder: Pretrained network whose vectors are clustered; "dccm encoders" lists them. None: as settings say.
         preset: Name of a preset; "dccm presets" lists them. None: the method's default.
         epochs: Times that every image is seen. None: as the preset says; methods without epochs take nothing else.
         image_size: Side to which images are brought. None: see `DataConfig`.
@@ -66,6 +70,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         n_clusters: int = 10,
         *,
         method: str = "dccm",
+        encoder: str | None = None,
         preset: str | None = None,
         epochs: int | None = None,
         image_size: int | None = None,
@@ -76,6 +81,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
     ) -> None:
         self.n_clusters = n_clusters
         self.method = method
+        self.encoder = encoder
         self.preset = preset
         self.epochs = epochs
         self.image_size = image_size
@@ -87,12 +93,14 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
     def fit(self, X: Any, y: None = None) -> Self:  # noqa: N803, ARG002 (scikit-learn's names)
         """Train on images; `y` is ignored, as clustering needs no labels. What cannot be read is in `skipped_`."""
         config = self._config(data_set_name(X))  # Before images are read, which can take long.
+        encoder = encoder_for(config)
         with _shown(self.verbose) as show:
-            image_set, rows = self._read_to_fit(X, config, show)
-            fitted = fit(image_set.images, config, on_progress=show.get("training"))
+            image_set, rows = self._read_to_fit(X, config, encoder, show)
+            inputs, pretrained = inputs_of(image_set, encoder, on_progress=show.get("training", ignore))
+            fitted = fit(inputs, config, on_progress=show.get("training"))
         self.model_ = fitted.model
-        self.model_.rows = rows
-        self.labels_: npt.NDArray[np.int64] = self.model_.assign(image_set.images).clusters
+        self.model_.rows, self.model_.pretrained = rows, pretrained
+        self.labels_: npt.NDArray[np.int64] = self.model_.assign(inputs).clusters
         self.names_: Sequence[str] = image_set.names
         self.skipped_ = list(image_set.skipped)
         self.history_ = fitted.history
@@ -165,7 +173,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31 - 1)
-        named = {"n_clusters": self.n_clusters, "epochs": self.epochs, "image_size": self.image_size}
+        named = {name: getattr(self, name) for name in ("n_clusters", "encoder", "epochs", "image_size")}
         given = {name: value for name, value in named.items() if value is not None}
         overrides = dict(self.settings or {}) | given | {"device": self.device, "seed": int(seed)}
         config = make_config(self.method, self.preset, dataset, overrides)
@@ -175,7 +183,9 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         )
         return config
 
-    def _read_to_fit(self, images: Any, config: RunConfig, show: Mapping[str, Any]) -> tuple[ImageSet, Rows | None]:
+    def _read_to_fit(
+        self, images: Any, config: RunConfig, encoder: FeatureEncoder | None, show: Mapping[str, Any]
+    ) -> tuple[ImageSet, Rows | None]:
         """The images, and how they were made of rows of numbers, if they were."""
         for name in {"n_features_in_", "feature_names_in_"} & set(vars(self)):
             delattr(self, name)  # Of the last `fit`, if that was on rows.
@@ -185,9 +195,10 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
             rows = {"features": numbers.shape[1], "low": float(numbers.min()), "high": float(numbers.max())}
             images = squares(numbers, rows)
         reading: dict[str, Any] = {name: show.get(key) for name, key in _READING.items()}
+        reading["up_to"] = encoder.preprocessing.side if encoder else None
         return read_images(plain(images), image_size=config.data.image_size, fit=config.data.fit, **reading), rows
 
-    def _read_to_predict(self, images: Any) -> Bytes:
+    def _read_to_predict(self, images: Any) -> Inputs:
         """Images as the model wants them, one for each that was given."""
         model = self._model()
         if is_rows(images):
@@ -196,13 +207,13 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         elif model.rows is not None:
             features = model.rows["features"]
             raise UserError(f"The model was trained on rows of {features} numbers, got images. Flatten them.")
-        size = (model.shape.height, model.shape.width)
+        channels, *size = model.picture_shape
         image_set = read_images(
-            plain(images), image_size=size, fit=model.config.data.fit, channels=model.shape.channels
+            plain(images), image_size=(size[0], size[1]), fit=model.config.data.fit, channels=channels
         )
         if not isinstance(images, ImageSet):  # Whoever has one can see what it lacks.
             require_all_read(image_set)
-        return image_set.images
+        return inputs_like(model.pretrained, image_set, device=self.device)
 
     @property
     def _n_features_out(self) -> int:

@@ -12,6 +12,7 @@ from dccm.runs.contents import ASSIGNMENT_COLUMNS, assignment_rows
 from dccm.runs.parquet import parquet_available
 
 if TYPE_CHECKING:  # They come with torch, which takes seconds.
+    from dccm.commands.embed import Embedded
     from dccm.commands.predict import Predicted
     from dccm.evaluation.probe import Probed
     from dccm.runs.run import Clustering
@@ -71,6 +72,18 @@ def _print_assignments_as_json(predicted: "Predicted") -> None:
         sys.stdout.write(before + json.dumps(row))
         before = ", "
     print(f'], "skipped": {json.dumps(predicted.image_set.skipped)}}}')
+
+
+def print_embedded(embedded: "Embedded", as_json: bool) -> None:
+    """What was embedded, and where the vectors are."""
+    count, size = embedded.features.shape
+    if as_json:
+        made = {"images": count, "features": size, "encoder": embedded.encoder.identity}
+        print(json.dumps(made | {"embedding": str(embedded.directory.embedding)}))
+        return
+    skipped = len(embedded.image_set.skipped)
+    print(f"{count:,} images, {size:,} numbers each, by {embedded.encoder.name}; {skipped:,} skipped.")
+    print(f"Vectors: {embedded.directory.embedding}\nNames:   {embedded.directory.names}")
 
 
 def print_scores(scores: dict[str, float], as_json: bool) -> None:

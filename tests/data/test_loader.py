@@ -198,3 +198,12 @@ def test_a_mapped_file_gives_the_same_batches_as_the_array(tmp_path: Path) -> No
     for one, two in zip(plain.shuffled(0), other.shuffled(0), strict=True):
         assert torch.equal(one.images, two.images)
     assert torch.equal(torch.cat(list(plain.ordered())), torch.cat(list(other.ordered())))
+
+
+def test_vectors_in_the_place_of_images_come_as_they_are() -> None:
+    vectors = np.random.default_rng(0).normal(size=(10, 1, 1, 7)).astype(np.float16)
+    loader = Loader(vectors, batch_size=5, seed=0, device=torch.device("cpu"))
+    [found] = loader.ordered()
+    assert found.dtype == torch.float32
+    assert np.array_equal(found.numpy()[:, :, 0, 0], vectors[:, 0, 0].astype(np.float32))
+    assert images_at_once(1, 1) == images_at_once(1, 1, statistics=True) == 4096

@@ -112,3 +112,15 @@ def test_a_fresh_memory_takes_any_number_of_images_but_not_another_size() -> Non
     assert torch.equal(fresh(floats(images)), memory(floats(images)))
     with pytest.raises(RuntimeError, match="points"):
         ClusterMemory(SHAPE, 10, 5, "none").load_state_dict(memory.state_dict())
+
+
+def test_vectors_that_differ_in_their_last_bit_are_not_taken_for_one() -> None:
+    vectors = np.full((3, 1, 1, 4), 0.5, dtype=np.float16)
+    vectors[1, 0, 0, 0] = np.nextafter(np.float16(0.5), np.float16(1))
+    memory = ClusterMemory(ImageShape(4, 1, 1), 2, 4, "none")
+    loader = Loader(vectors, batch_size=3, seed=0, device=torch.device("cpu"))
+    assert len(memory.look(loader)) == 2
+    memory.keep(torch.tensor([0, 1]))
+    [rows] = loader.ordered()
+    clusters = memory(rows).argmax(dim=1).tolist()
+    assert clusters[0] == clusters[2] != clusters[1]

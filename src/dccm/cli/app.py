@@ -85,6 +85,7 @@ def cluster(
     images: option.Images,
     clusters: Annotated[int | None, typer.Option("-k", "--clusters", help="Number of clusters.")] = None,
     method: option.Method = "dccm",
+    encoder: option.AnyEncoder = None,
     preset: option.Preset = None,
     dataset: Annotated[str, typer.Option(help='Use the preset\'s table for it; see "dccm datasets".')] = "",
     output: option.Output = None,
@@ -115,6 +116,7 @@ def cluster(
             images,
             clusters,
             method,
+            encoder=encoder,
             output=output,
             preset=preset,
             dataset=dataset,
@@ -264,35 +266,3 @@ def report(run: option.Run) -> None:
     from dccm.runs.directory import RunDirectory
 
     print(write_report(RunDirectory(run)))
-
-
-@app.command(epilog="Example: dccm methods --json")
-def methods(as_json: option.Json = False) -> None:
-    """List the methods: year, what they learn, rough cost, citation."""
-    from dccm.commands.lists import list_methods
-    from dccm.printing import print_table
-
-    print_table(list_methods(), as_json)
-
-
-@app.command(epilog="Example: dccm datasets")
-def datasets(as_json: option.Json = False) -> None:
-    """List the data sets that are read by name: Table 1 of the paper and two more, with licence and citation."""
-    from dccm.data.datasets import DATASETS
-    from dccm.printing import print_table
-
-    print_table([{"name": name} | row._asdict() for name, row in DATASETS.items()], as_json)
-
-
-@app.command(epilog="Example: dccm presets paper --dataset cifar10")
-def presets(
-    preset: Annotated[str | None, typer.Argument(help="Show all settings of this preset.")] = None,
-    dataset: Annotated[str, typer.Option(help="For this data set.")] = "",
-    method: option.Method = "dccm",
-    as_json: option.Json = False,
-) -> None:
-    """List the presets, or all settings of one with their meaning."""
-    from dccm.commands.lists import list_presets, list_settings
-    from dccm.printing import print_table
-
-    print_table(list_settings(method, preset, dataset) if preset else list_presets(method), as_json)

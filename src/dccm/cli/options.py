@@ -11,6 +11,9 @@ Images = Annotated[str, typer.Argument(help=KINDS + ' or a name of "dccm dataset
 Run = Annotated[Path, typer.Argument(help="Run directory.")]
 ModelFolder = Annotated[Path, typer.Argument(help="Run directory, or model folder of DCCM.save.")]
 Method = Annotated[str, typer.Option("-m", "--method", help='See "dccm methods".')]
+_ENCODER = typer.Option("--encoder", help='Pretrained network that turns images into vectors; see "dccm encoders".')
+Encoder = Annotated[str, _ENCODER]
+AnyEncoder = Annotated[str | None, _ENCODER]
 Preset = Annotated[str | None, typer.Option(help='See "dccm presets"; else fast, or paper where there is none.')]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Folder for everything that is written.")]
 Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting; may be repeated.")]

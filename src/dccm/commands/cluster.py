@@ -12,6 +12,7 @@ from dccm.progress import SILENT, Watcher
 from dccm.report import write_report
 from dccm.runs.config import RunConfig, make_config
 from dccm.runs.directory import RunDirectory
+from dccm.runs.features import encoder_for, inputs_of
 from dccm.runs.fitting import require_machine
 from dccm.runs.run import Clustering, Compare, run
 
@@ -22,6 +23,7 @@ def cluster(
     method: str = "dccm",
     *,
     output: str | Path | None = None,
+    encoder: str | None = None,
     preset: str | None = None,
     dataset: str = "",
     settings: Mapping[str, object] | None = None,
@@ -42,6 +44,8 @@ def cluster(
         n_clusters: K; None: as the preset says.
         method: See "dccm methods".
         output: The run directory; None: `dccm-` and the name of the images, in the current folder.
+        encoder: Pretrained network whose vectors are clustered in the place of the images, see "dccm encoders"; None:
+            as the settings say, `scratch` unless they name one.
         preset: See "dccm presets"; None: the method's default one.
         dataset: Whose table of the preset to use, where the images are not those of a data set by name.
         settings: Any settings by name; they win over the preset, and what is given here by its own name over both.
@@ -57,6 +61,7 @@ def cluster(
     """
     directory = RunDirectory(output or default_output(images))
     named = {"n_clusters": n_clusters, "seed": seed, "epochs": epochs, "image_size": image_size, "device": device}
+    named |= {"encoder": encoder}
     given = dict(settings or {}) | {name: value for name, value in named.items() if value is not None}
     given |= parse_budget(budget) if budget else {}
     # All of this before images are read, which can take long.
@@ -66,9 +71,14 @@ def cluster(
         directory.require_free()
         config = make_config(method, preset, data_set_name(images) or _known(dataset), given)
     require_machine(config.training)
-    image_set = read(images, watcher, image_size=config.data.image_size, fit=config.data.fit, **reading)
+    cache = reading.get("cache")
+    opened = encoder_for(config, cache)
+    side = opened.preprocessing.side if opened else None
+    image_set = read(images, watcher, image_size=config.data.image_size, up_to=side, fit=config.data.fit, **reading)
+    told: dict[str, Any] = {"on_progress": watcher.training, "say": watcher.say}
+    inputs, pretrained = inputs_of(image_set, opened, cache=cache, **told)
     finished = run(
-        image_set, config, directory, resume=resume, baseline=baseline, on_progress=watcher.training, say=watcher.say
+        image_set, config, directory, inputs=inputs, pretrained=pretrained, resume=resume, baseline=baseline, **told
     )
     write_report(directory)
     return finished

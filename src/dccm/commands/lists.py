@@ -4,6 +4,7 @@ from typing import Any
 
 from dccm.config import read_presets
 from dccm.methods import METHODS
+from dccm.networks.pretrained import ENCODERS, SCRATCH
 from dccm.runs.config import make_config
 
 Rows = list[dict[str, Any]]
@@ -13,6 +14,17 @@ def list_methods() -> Rows:
     """The methods: year, what they learn, rough cost, citation."""
     fields = ("year", "learns", "cost", "citation")
     return [{"method": name} | {key: getattr(kind, key) for key in fields} for name, kind in METHODS.items()]
+
+
+def list_encoders() -> Rows:
+    """The encoders: size, licence, what they were trained on, and whether they are there."""
+    columns = ("size", "licence", "trained on", "installed")
+    own = ("the method's own network, or pixels", "", "your images alone, without labels", "yes")
+    rows = {SCRATCH: own} | {
+        kind.example: (kind.size, kind.licence, kind.trained_on, "yes" if kind.installed() else f"no: {kind.get}")
+        for kind in ENCODERS.values()
+    }
+    return [{"encoder": name} | dict(zip(columns, row)) for name, row in rows.items()]
 
 
 def list_presets(method: str) -> Rows:

@@ -8,6 +8,7 @@ from dccm.data.images import ImageSet
 from dccm.progress import SILENT, Watcher
 from dccm.runs.contents import Assignments
 from dccm.runs.directory import RunDirectory
+from dccm.runs.features import inputs_like
 from dccm.runs.model import Model
 
 
@@ -44,7 +45,9 @@ def predict(
     if directory is not None:
         directory.require_free()  # Before images are read, which can take long.
     image_set = read_for(trained, images, watcher, **reading)
-    assigned = trained.assign(image_set.images, on_progress=watcher.training)
+    told: dict[str, Any] = {"on_progress": watcher.training, "say": watcher.say}
+    inputs = inputs_like(trained.pretrained, image_set, device=device, cache=reading.get("cache"), **told)
+    assigned = trained.assign(inputs, on_progress=watcher.training)
     assignments = Assignments(image_set.names, *assigned)
     if directory is not None:
         directory.create()

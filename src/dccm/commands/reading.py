@@ -36,6 +36,7 @@ def read(
     *,
     image_size: int | Size | None,
     fit: Fit,
+    up_to: int | None = None,
     channels: int | None = None,
     **reading: Unpack[Reading],
 ) -> ImageSet:
@@ -43,6 +44,7 @@ def read(
     return read_images(
         images,
         image_size=image_size,
+        up_to=up_to,
         fit=fit,
         channels=channels,
         on_progress=watcher.reading,
@@ -54,6 +56,6 @@ def read(
 
 def read_for(model: "Model", images: Any, watcher: Watcher, **reading: Unpack[Reading]) -> ImageSet:
     """Images of any kind, brought to the model's size and channels as those were that it learnt from."""
-    shape, fit = model.shape, model.config.data.fit
+    shape, fit = model.picture_shape, model.config.data.fit
     size = (shape.height, shape.width)
     return read(images, watcher, image_size=size, fit=fit, channels=shape.channels, **reading)

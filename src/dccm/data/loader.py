@@ -12,10 +12,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dccm.arrays import Bytes, Floats
+from dccm.arrays import Floats, Inputs
 
 _PIXELS = 256 * 1024
 """Pixels in one forward pass, so that memory does not grow with the size of the images; with more, a CPU is slower."""
+_VECTORS = 4096
+"""Vectors at once, where they stand in the place of images."""
 _FEWEST_FOR_STATISTICS = 128
 """Images that batch norm takes statistics of at least, however large they are."""
 
@@ -25,7 +27,7 @@ class Batch:
     """Images to learn from, and the randomness that belongs to them. No label: there is no field for one."""
 
     images: Tensor
-    """Values in [0, 1], (B, C, H, W)."""
+    """Values in [0, 1], (B, C, H, W); vectors in their place are as they come, (B, D, 1, 1)."""
     index: Tensor
     """Position of each image in the data set, (B,)."""
     generator: torch.Generator
@@ -41,6 +43,8 @@ def equal_parts(count: int, size: int) -> int:
 
 def images_at_once(height: int, width: int, *, statistics: bool = False) -> int:
     """How many images of this size go through a network at once; more of large ones if their statistics are wanted."""
+    if height == width == 1:
+        return _VECTORS
     return max(_FEWEST_FOR_STATISTICS if statistics else 2, _PIXELS // (height * width))
 
 
@@ -48,7 +52,7 @@ class Loader:
     """Hands out the images of one data set.
 
     Args:
-        images: (N, H, W, C); in memory, or mapped from a file.
+        images: (N, H, W, C), or vectors in their place; in memory, or mapped from a file.
         batch_size: Images in a large batch.
         seed: Decides every order and draw.
         device: Where batches are wanted.
@@ -56,7 +60,7 @@ class Loader:
     """
 
     def __init__(
-        self, images: Bytes, *, batch_size: int, seed: int, device: torch.device, resident: bool | None = None
+        self, images: Inputs, *, batch_size: int, seed: int, device: torch.device, resident: bool | None = None
     ) -> None:
         self.images = images
         self.batch_size = batch_size
@@ -120,14 +124,15 @@ class Loader:
                 pixels = pixels.pin_memory().to(self.device, non_blocking=True)
             pixels = pixels.to(self.device)
         # (B, H, W, C) bytes seen as (B, C, H, W) are channels_last already.
-        return pixels.permute(0, 3, 1, 2).float().div_(255)
+        values = pixels.permute(0, 3, 1, 2).float()
+        return values.div_(255) if pixels.dtype == torch.uint8 else values
 
     def _generator(self, device: torch.device, *place: int) -> torch.Generator:
         state = np.random.SeedSequence([self.seed, *(number + 1 for number in place)]).generate_state(1, np.uint64)
         return torch.Generator(device).manual_seed(int(state[0] >> np.uint64(1)))
 
 
-def _fits(images: Bytes, device: torch.device) -> bool:
+def _fits(images: Inputs, device: torch.device) -> bool:
     """Whether a GPU has room for all bytes and as much again for the training."""
     if device.type != "cuda":
         return False

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dccm.arrays import USUAL_SIDES, Fit
+from dccm.arrays import SMALLEST_SIDE, USUAL_SIDES, Fit
 from dccm.data.datasets import DATASETS, data_set_name, open_benchmark
 from dccm.data.decode import Preparation, side_of
 from dccm.data.duplicates import content_hashes, find_duplicates
@@ -36,6 +36,7 @@ def read_images(
     images: Any,
     *,
     image_size: int | Size | None = None,
+    up_to: int | None = None,
     fit: Fit = "crop",
     channels: int | None = None,
     class_folders: bool = False,
@@ -56,6 +57,8 @@ def read_images(
         images: What `open_source` takes.
         image_size: Side to which images are brought, or height and width; None: arrays keep theirs, others get the
             nearest of 32, 64, 96.
+        up_to: Without an image_size, others than arrays get the side of the largest (of up to 100) of them, but no more
+            than this: what looks at larger images later can enlarge them itself.
         fit: How they are brought to it: crop what is too long, pad what is too short with black, or stretch.
         channels: 1 or 3 to turn them into grey or colour; None: grey only if every image is.
         class_folders: The first folder of each path or name is the image's true class; for evaluation alone.
@@ -82,7 +85,7 @@ def read_images(
     )
     if isinstance(source, ArraySource):
         return _taken(source, size, fit, channels)
-    wanted = Preparation(size or _usual_size(source), fit, channels)
+    wanted = Preparation(size or (_usual_size(source) if up_to is None else _own_size(source, up_to)), fit, channels)
     return prepare(source, wanted, cache=cache, workers=workers, on_progress=on_progress, say=say)
 
 
@@ -204,6 +207,20 @@ def _taken(source: ArraySource, size: Size | None, fit: Fit, channels: int | Non
 
 def _usual_size(source: Source) -> Size:
     """The paper's side nearest to the median shorter side of (up to 100 of) the images."""
+    sides = _sampled_sides(source)
+    usual = float(np.median(sides)) if sides else USUAL_SIDES[0]
+    side = min(USUAL_SIDES, key=lambda known: abs(known - usual))
+    return side, side
+
+
+def _own_size(source: Source, up_to: int) -> Size:
+    """The largest shorter side of (up to 100 of) the images, within bounds."""
+    side = min(up_to, max([SMALLEST_SIDE, *_sampled_sides(source)]))
+    return side, side
+
+
+def _sampled_sides(source: Source) -> list[int]:
+    """The shorter sides of up to 100 images."""
     step = 1 if source.in_order else max(1, len(source) // _SAMPLED)
     sides = []
     with warnings.catch_warnings():
@@ -211,6 +228,4 @@ def _usual_size(source: Source) -> Size:
         for place in range(0, min(len(source), step * _SAMPLED), step):
             with suppress(Exception):
                 sides.append(side_of(source.read(place)))
-    usual = float(np.median(sides)) if sides else USUAL_SIDES[0]
-    side = min(USUAL_SIDES, key=lambda known: abs(known - usual))
-    return side, side
+    return sides

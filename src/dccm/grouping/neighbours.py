@@ -22,6 +22,8 @@ _EXTRA = 16
 """Axes that are carried along beyond those wanted."""
 _PASSES = 4
 """Over the images, to find the axes."""
+_BYTE_LEVELS, _HALF_LEVELS = 255, 2**24
+"""Times that values become whole numbers: those of bytes, and those of vectors in half precision."""
 _AT_ONCE = 2**24
 """Distances in memory at once: 64 MB."""
 
@@ -129,6 +131,7 @@ class ClusterMemory(nn.Module):
     def __init__(self, shape: ImageShape, n_clusters: int, components: int, scaling: Scaling) -> None:
         super().__init__()
         self.n_clusters = n_clusters
+        self.levels = _HALF_LEVELS if shape.is_vector else _BYTE_LEVELS
         size = math.prod(shape)
         kept = min(components, size)
         self.pixels = Pixels(size, scaling)
@@ -179,8 +182,8 @@ class ClusterMemory(nn.Module):
         return reduced
 
     def _key(self, images: Tensor) -> Tensor:
-        """A number of 64 bits for each image; bytes times random odd factors, whose sum may overflow."""
-        values = (images.flatten(1) * 255).round().to(torch.int64)
+        """A number of 64 bits for each image; whole numbers times random odd factors, whose sum may overflow."""
+        values = (images.flatten(1) * self.levels).round().to(torch.int64)
         return (values * self.factors).sum(dim=1)
 
     def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: object) -> None:

@@ -43,6 +43,7 @@ class AgglomerativeMethod(DirectMethod[AgglomerativeConfig]):
     citation = "Gowda and Krishna, Agglomerative Clustering Using the Concept of Mutual Nearest Neighbourhood, 1978"
     learns = "clusters of pixels"
     cost = "minutes"
+    takes_vectors = True
     config_type = AgglomerativeConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: AgglomerativeConfig) -> None:

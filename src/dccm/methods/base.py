@@ -47,6 +47,8 @@ class Clusterer(nn.Module, ABC, Generic[Config]):
     """Rough cost, for `dccm methods`."""
     config_type: ClassVar[type[Section]]
     """The method's own settings."""
+    takes_vectors: ClassVar[bool] = False
+    """Whether vectors of a pretrained encoder may stand in the place of images."""
 
     @abstractmethod
     def __init__(self, shape: ImageShape, n_clusters: int, config: Config) -> None:

@@ -20,15 +20,17 @@ from dccm.correlations.pseudo_graph import GraphLoss, SaturatedPairs
 from dccm.correlations.pseudo_label import LabelLoss
 from dccm.correlations.targets import Targets, mine
 from dccm.correlations.triplets import PairStrategy, draw_pairs, joined, own_pairs
-from dccm.data.loader import Batch, equal_parts
+from dccm.data.loader import Batch, Loader, equal_parts
 from dccm.data.perturb import PerturbationConfig, apply, draw
 from dccm.errors import require
+from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod, predictions_of
 from dccm.networks import build_encoder
 from dccm.networks.base import EncoderOutput, NetworkConfig
 from dccm.networks.critic import Critic, map_positions
+from dccm.networks.head import VectorHead
 from dccm.training.collapse import Watched, cluster_information
-from dccm.training.update import Update
+from dccm.training.update import Moment, Update
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,10 +103,12 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
     citation = "Wu et al., Deep Comprehensive Correlation Mining for Image Clustering, ICCV 2019"
     learns = "features and clusters together"
     cost = "1 encoder step and 4 critic scores per image and pass"
+    takes_vectors = True
     config_type = DCCMConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: DCCMConfig) -> None:
         super().__init__(shape, n_clusters, config)
+        _require_suits(shape, config)
         self.encoder = build_encoder(config.encoder, shape, n_clusters)
         feature_size = self.encoder.feature_size if config.deep_feature == "hidden" else n_clusters
         self.critic = Critic(self.encoder.map_channels, feature_size)
@@ -114,6 +118,11 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
         if self.config.optimizer == "adam":
             return torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)
         return torch.optim.RMSprop(self.parameters(), lr=self.config.learning_rate, alpha=self.config.rmsprop_alpha)
+
+    def before_epoch(self, loader: Loader, moment: Moment) -> None:
+        """A head on vectors begins where k-means ends."""
+        if isinstance(self.encoder, VectorHead) and moment.epoch == 0:
+            begin_from_kmeans(self.encoder, loader, self.n_clusters)
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Mine the large batch, then learn from mini-batches of it (Algorithm 1)."""
@@ -131,8 +140,9 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
         """Places in the large batch, and the images there, clean and perturbed; all of them once per use."""
         count = len(batch.images)
         for _ in range(self.config.uses):
-            drawn = draw(batch.images.shape, self.config.perturbation, batch.generator)
-            perturbed = apply(batch.images, drawn)
+            perturbed = batch.images
+            if not self.shape.is_vector:
+                perturbed = apply(perturbed, draw(perturbed.shape, self.config.perturbation, batch.generator))
             order = torch.randperm(count, generator=batch.generator, device=batch.images.device)
             for index in order.tensor_split(equal_parts(count, self.config.mini_batch)):
                 yield index, Views(batch.images[index], perturbed[index])
@@ -196,6 +206,30 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
         """Both of one pass through the encoder."""
         output = self.encoder(images)
         return output.feature, output.prediction
+
+
+def _require_suits(shape: ImageShape, config: DCCMConfig) -> None:
+    """Refuse terms that need pictures where there are vectors."""
+    require(
+        not shape.is_vector or config.information_weight == config.perturbed_weight == 0,
+        "information_weight and perturbed_weight must be 0 on vectors of a pretrained encoder, which have no map and "
+        f"cannot be turned, got {config.information_weight:g} and {config.perturbed_weight:g}. Take the preset "
+        "'features'.",
+    )
+
+
+@torch.no_grad()
+def begin_from_kmeans(head: VectorHead, loader: Loader, n_clusters: int) -> None:
+    """Principal components of all vectors, and k-means among them."""
+    mean, moments = torch.zeros_like(head.mean), head.mean.new_zeros(len(head.mean), len(head.mean))
+    for images in loader.ordered():
+        rows = images.flatten(1)
+        mean += rows.sum(dim=0) / len(loader)
+        moments += rows.T @ rows / len(loader)
+    head.look(mean, moments - torch.outer(mean, mean))
+    readout = KMeansReadout(n_clusters)
+    readout.fit(loader.over_all(head.feature), loader.seed)
+    head.begin(readout.centres.to(head.mean.device))
 
 
 class Views(NamedTuple):

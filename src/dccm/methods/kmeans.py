@@ -37,6 +37,7 @@ class KMeansMethod(DirectMethod[KMeansConfig]):
     citation = "MacQueen, Some Methods for Classification and Analysis of Multivariate Observations, 1967"
     learns = "clusters of pixels"
     cost = "seconds to minutes"
+    takes_vectors = True
     config_type = KMeansConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: KMeansConfig) -> None:

@@ -55,6 +55,7 @@ class SpectralMethod(DirectMethod[SpectralConfig]):
     citation = "Zelnik-Manor and Perona, Self-Tuning Spectral Clustering, NIPS 2004"
     learns = "clusters of pixels"
     cost = "seconds to minutes"
+    takes_vectors = True
     config_type = SpectralConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: SpectralConfig) -> None:

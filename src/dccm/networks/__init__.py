@@ -2,6 +2,7 @@
 
 from dccm.arrays import ImageShape
 from dccm.networks.base import Encoder, NetworkConfig
+from dccm.networks.head import VectorHead
 from dccm.networks.paper import PaperEncoder
 
 
@@ -10,7 +11,7 @@ def build_encoder(config: NetworkConfig, shape: ImageShape, outputs: int) -> Enc
 
     Args:
         config: Its settings.
-        shape: Shape of the images.
+        shape: Shape of the images; vectors in their place get a head instead.
         outputs: Length of the prediction feature.
     """
-    return PaperEncoder(config, shape, outputs)
+    return VectorHead(shape.channels, outputs) if shape.is_vector else PaperEncoder(config, shape, outputs)

@@ -30,7 +30,7 @@ _COLLAPSE_CURVES = {
 }
 _NOT_A_LOSS = {"epoch", "passes", "cluster_sizes", "dead_clusters", "warnings", *_COLLAPSE_CURVES}
 _SCORE_NAMES = {"acc": "Accuracy", "nmi": "NMI", "ari": "ARI"}
-_SHOWN_ELSEWHERE = {"scores", "baseline", "warnings", "cost", "versions"}
+_SHOWN_ELSEWHERE = {"scores", "baseline", "pretrained", "warnings", "cost", "versions"}
 _MANY_THUMBNAILS = 1500
 """From here on thumbnails are made smaller, so that the page stays at a few megabytes."""
 

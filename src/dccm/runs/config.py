@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dccm.config import DataConfig, Section, Settings, TrainingConfig, build, default_preset, flat, preset_settings
-from dccm.errors import choose
+from dccm.errors import choose, require
 from dccm.methods import METHODS
+from dccm.networks.pretrained import SCRATCH, require_encoder
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,15 @@ def make_config(
 ) -> RunConfig:
     """Settings of a preset, or of the method's default one, with the user's own on top of them."""
     kind = METHODS[choose(method, METHODS, "method", "dccm methods")]
-    preset = preset or default_preset(method)
+    pretrained = (overrides or {}).get("encoder", SCRATCH) != SCRATCH
+    preset = preset or default_preset(method, pretrained=pretrained)
     settings = preset_settings(method, preset, dataset) | dict(overrides or {})
     data, training, own = build([DataConfig, TrainingConfig, kind.config_type], settings, f"method '{method}'")
+    require_encoder(data.encoder)
+    able = ", ".join(name for name, other in METHODS.items() if other.takes_vectors)
+    require(
+        data.encoder == SCRATCH or kind.takes_vectors,
+        f"encoder must be '{SCRATCH}' for the method '{method}', which learns from pictures, got '{data.encoder}'. "
+        f"Methods that take vectors: {able}.",
+    )
     return RunConfig(method, preset, dataset, data, training, own)

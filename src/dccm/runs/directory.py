@@ -58,6 +58,8 @@ class RunDirectory:
         self.history = self.path / "history.jsonl"
         self.assignments = self.path / "assignments.csv"
         self.embedding = self.path / "embedding.npy"
+        self.names = self.path / "names.csv"
+        self.encoder = self.path / "encoder.json"
         self.thumbnails = self.path / "thumbnails.npz"
         self.skipped = self.path / "skipped.csv"
         self.duplicates = self.path / "duplicates.csv"
@@ -184,6 +186,11 @@ class RunDirectory:
                 inside = bool(((found >= 0) & (found < result.n_clusters)).all())
                 _check(inside, f"a cluster number outside 0 to {result.n_clusters - 1}")
             return Assignments(paths, found, np.array(confidences).clip(0, 1))
+
+    def write_embedded(self, names: Sequence[str], encoder: Mapping[str, str]) -> None:
+        """Write what the rows of an embedding without a run are of, and which encoder made them."""
+        write_csv(self.names, ("path",), ((name,) for name in names))
+        write_atomically(self.encoder, json.dumps(encoder, indent=1) + "\n")
 
     @contextmanager
     def writing_embedding(self, paths: Sequence[str]) -> Iterator[Callable[[Floats], None]]:

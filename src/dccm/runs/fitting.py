@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, replace
 
-from dccm.arrays import Bytes, ImageShape
+from dccm.arrays import ImageShape, Inputs
 from dccm.config import Settings, TrainingConfig
 from dccm.errors import require
 from dccm.machine import choose_device, choose_precision, keep_memory, require_compiler, using_threads
@@ -34,7 +34,7 @@ def require_machine(training: TrainingConfig) -> None:
         require_compiler(device)
 
 
-def new_model(images: Bytes, config: RunConfig) -> Model:
+def new_model(images: Inputs, config: RunConfig) -> Model:
     """An untrained model for these images; settings that do not suit them are refused."""
     clusters, count = config.data.n_clusters, len(images)
     require(
@@ -54,7 +54,7 @@ def new_model(images: Bytes, config: RunConfig) -> Model:
 
 
 def fit(
-    images: Bytes,
+    images: Inputs,
     config: RunConfig,
     *,
     model: Model | None = None,
@@ -65,7 +65,7 @@ def fit(
     """Train a model on images; no label can be passed.
 
     Args:
-        images: (N, H, W, C).
+        images: (N, H, W, C), or vectors in their place.
         config: All settings.
         model: The one to train; None: a new one.
         checkpoints: Where to write checkpoints; None: nowhere.
@@ -80,7 +80,7 @@ def fit(
 
 def _fitted(
     model: Model,
-    images: Bytes,
+    images: Inputs,
     checkpoints: CheckpointFolder | None,
     resume: TensorFile | None,
     on_progress: OnProgress | None,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dccm.arrays import Bytes, Floats, ImageShape
+from dccm.arrays import Floats, ImageShape, Inputs
 from dccm.data.loader import Loader
 from dccm.errors import UserError, require
 from dccm.files import write_atomically
@@ -19,6 +19,7 @@ from dccm.machine import choose_device
 from dccm.methods import METHODS, build_method
 from dccm.methods.base import Clusterer, GradientMethod
 from dccm.runs.config import RunConfig, make_config
+from dccm.runs.features import Pretrained
 from dccm.training.checkpoint import read_tensors, write_tensors
 from dccm.training.progress import OnProgress, Stage, ignore
 
@@ -43,15 +44,22 @@ class Model:
         shape: Shape of the images that it takes.
         config: Its settings.
         rows: How rows of numbers become images, for a model that was trained on such.
+        pretrained: The encoder whose vectors stand in the place of images, for a model that was trained on such.
     """
 
     def __init__(
-        self, method: Clusterer[Any], shape: ImageShape, config: RunConfig, rows: dict[str, Any] | None = None
+        self,
+        method: Clusterer[Any],
+        shape: ImageShape,
+        config: RunConfig,
+        rows: dict[str, Any] | None = None,
+        pretrained: Pretrained | None = None,
     ) -> None:
         self.method = method
         self.shape = shape
         self.config = config
         self.rows = rows
+        self.pretrained = pretrained
 
     @classmethod
     def untrained(cls, shape: ImageShape, config: RunConfig) -> "Model":
@@ -62,12 +70,17 @@ class Model:
         return cls(_placed(method, config.training.device), shape, config)
 
     @property
+    def picture_shape(self) -> ImageShape:
+        """Shape of the images themselves, also where vectors stand in their place."""
+        return self.pretrained.image_shape if self.pretrained else self.shape
+
+    @property
     def learner(self) -> GradientMethod[Any]:
         """The method, where it is known to be one that learns by gradient."""
         assert isinstance(self.method, GradientMethod)
         return self.method
 
-    def loader(self, images: Bytes) -> Loader:
+    def loader(self, images: Inputs) -> Loader:
         """Batches of these images on the model's device."""
         height, width, channels = images.shape[1:]
         require(
@@ -79,23 +92,23 @@ class Model:
         training = self.config.training
         return Loader(images, batch_size=training.batch_size, seed=training.seed, device=device)
 
-    def predict_proba(self, images: Bytes) -> Floats:
+    def predict_proba(self, images: Inputs) -> Floats:
         """Probability of each cluster, (N, K)."""
         return self._over(images, self.method.predict)
 
-    def transform(self, images: Bytes) -> Floats:
+    def transform(self, images: Inputs) -> Floats:
         """Deep features, (N, D)."""
         return self._over(images, self.method.embed)
 
     @torch.inference_mode()
-    def _over(self, images: Bytes, function: Callable[[Tensor], Tensor]) -> Floats:
+    def _over(self, images: Inputs, function: Callable[[Tensor], Tensor]) -> Floats:
         self.method.eval()
         return self.loader(images).over_all(function)
 
     @torch.inference_mode()
     def assign(
         self,
-        images: Bytes,
+        images: Inputs,
         *,
         take_features: Callable[[Floats], None] | None = None,
         on_progress: OnProgress = ignore,
@@ -140,6 +153,7 @@ class Model:
             "image_shape": self.shape._asdict(),
             "settings": self.config.settings(),
             "rows": self.rows,
+            "pretrained": self.pretrained and self.pretrained._asdict(),
         }
         write_atomically(folder / "model.json", json.dumps(document, indent=1) + "\n")
 
@@ -156,7 +170,7 @@ class Model:
             method = METHODS[config.method](shape, config.data.n_clusters, config.own)
         _load_weights(method, folder)
         method.eval()
-        return cls(_placed(method, device), shape, config, document["rows"])
+        return cls(_placed(method, device), shape, config, document["rows"], document["pretrained"])
 
 
 def _placed(method: Clusterer[Any], device: str) -> Clusterer[Any]:
@@ -183,7 +197,7 @@ def _read_document(path: Path) -> dict[str, Any]:
     """Read and check `model.json`."""
     require(path.is_file(), f"There is no model in {path.parent}: model.json is missing. Give a run or model folder.")
     try:
-        document: dict[str, Any] = {"rows": None} | json.loads(path.read_text(encoding="utf-8"))
+        document: dict[str, Any] = {"rows": None, "pretrained": None} | json.loads(path.read_text(encoding="utf-8"))
         known = document["format"] == FORMAT
         version = int(document["version"])
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -195,6 +209,7 @@ def _read_document(path: Path) -> dict[str, Any]:
     )
     wrong = _wrong_fields(document)
     require(not wrong, f"{path} is damaged: {', '.join(wrong)} is missing or wrong. Take a sound copy.")
+    document["pretrained"] = document["pretrained"] and _pretrained(document["pretrained"])
     return document
 
 
@@ -206,4 +221,14 @@ def _wrong_fields(document: dict[str, Any]) -> list[str]:
         wrong.append("image_shape")
     if not isinstance(document["rows"], dict | None):
         wrong.append("rows")
+    try:
+        _ = document["pretrained"] and _pretrained(document["pretrained"])
+    except (TypeError, ValueError, KeyError):
+        wrong.append("pretrained")
     return sorted(wrong)
+
+
+def _pretrained(stored: dict[str, Any]) -> Pretrained:
+    """The encoder that `model.json` names; JSON makes a list of the shape."""
+    shape = ImageShape(*map(int, stored["image_shape"]))
+    return Pretrained(str(stored["name"]), str(stored["identity"]), shape)

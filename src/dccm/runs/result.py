@@ -41,6 +41,8 @@ class RunResult:
     """A simple method on the same images, where one was asked for."""
     cost: Cost
     warnings: list[str]
+    pretrained: str | None = None
+    """What must be said of the clusters where a pretrained encoder saw the images first."""
     versions: dict[str, str] = field(default_factory=lambda: versions())
 
     def summary(self) -> str:
@@ -52,7 +54,16 @@ class RunResult:
         rows = [(f"{self.method} ({self.preset})", self.scores)]
         rows += [(self.baseline.name, self.baseline.scores)] if self.baseline else []
         lines += [f"  {name:20s}  {format_scores(scores)}" for name, scores in rows if scores]
+        lines += [self.pretrained] if self.pretrained else []
         return "\n".join(lines + [f"Warning: {warning}" for warning in self.warnings])
+
+
+def pretrained_note(encoder: str) -> str:
+    """What must be said wherever numbers of a run on pretrained features stand."""
+    return (
+        f"Clusters of features of {encoder}, which was trained on other images and may have seen their labels: "
+        "not to be compared with what is learnt from these images alone."
+    )
 
 
 def format_scores(scores: dict[str, float]) -> str:
@@ -70,6 +81,7 @@ def result_from(document: object) -> RunResult:
     """The result that a JSON document describes; `ValueError` says what is wrong with it."""
     if not isinstance(document, dict):
         raise ValueError("not a JSON object")
+    document = {"pretrained": None} | document
     wanted = [entry.name for entry in fields(RunResult)]
     for name in wanted:
         if name not in document:
@@ -113,13 +125,15 @@ def _is_cost(value: object) -> bool:
 
 
 _TEXT = ("text", lambda value: isinstance(value, str))
+_TEXT_OR_NULL = ("text or null", lambda value: value is None or isinstance(value, str))
 _COUNT = ("a whole number from 0 up", _is_count)
 _FROM_ONE = ("a whole number from 1 up", lambda value: _is_count(value) and value >= 1)
 _OBJECT = ("an object", lambda value: isinstance(value, dict))
 _RULES: dict[str, tuple[str, Any]] = {
     "method": _TEXT,
     "preset": _TEXT,
-    "dataset": ("text or null", lambda value: value is None or isinstance(value, str)),
+    "dataset": _TEXT_OR_NULL,
+    "pretrained": _TEXT_OR_NULL,
     "n_images": _FROM_ONE,
     "n_skipped": _COUNT,
     "n_duplicates": _COUNT,

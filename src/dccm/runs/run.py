@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from dccm.arrays import Inputs
 from dccm.data.images import ImageSet
 from dccm.errors import require
 from dccm.evaluation.baseline import Baseline
@@ -13,9 +14,10 @@ from dccm.methods.base import encoder_of
 from dccm.runs.config import RunConfig
 from dccm.runs.contents import Assignments, Begun, StoredConfig, config_text, parse_config
 from dccm.runs.directory import RunDirectory
+from dccm.runs.features import Pretrained
 from dccm.runs.fitting import Fitted, fit, new_model
 from dccm.runs.model import Model
-from dccm.runs.result import Cost, RunResult
+from dccm.runs.result import Cost, RunResult, pretrained_note
 from dccm.training.checkpoint import CheckpointFolder, TensorFile
 from dccm.training.progress import OnProgress, Progress, Record, Stage, ignore
 
@@ -43,6 +45,8 @@ def run(
     config: RunConfig,
     directory: RunDirectory,
     *,
+    inputs: Inputs | None = None,
+    pretrained: Pretrained | None = None,
     resume: bool = False,
     baseline: Compare | None = None,
     on_progress: OnProgress = ignore,
@@ -54,12 +58,16 @@ def run(
         image_set: The images; their labels, if there are any, are read after training, for the scores.
         config: All settings.
         directory: Where everything is written.
+        inputs: Vectors that are clustered in the place of the images; None: the images themselves are.
+        pretrained: The encoder that made those vectors.
         resume: Go on from the newest sound checkpoint in it.
         baseline: A simple method to compare with, when there are labels.
         on_progress: Called after each large batch, or stage of what has no epochs.
         say: Called with a sentence that the user should read.
     """
-    model = new_model(image_set.images, config)  # Before anything is written: it refuses what does not fit.
+    inputs = image_set.images if inputs is None else inputs
+    model = new_model(inputs, config)  # Before anything is written: it refuses what does not fit.
+    model.pretrained = pretrained
     say(_introduction(image_set, model))
     checkpoint = _begin(image_set, config, directory, resume, say)
     history: list[Record] = list(checkpoint.document["history"]) if checkpoint else []
@@ -71,8 +79,10 @@ def run(
         on_progress(progress)
 
     checkpoints = CheckpointFolder(directory.checkpoints)
-    fitted = fit(image_set.images, config, model=model, checkpoints=checkpoints, resume=checkpoint, on_progress=keep)
-    result = _fill(directory, image_set, config, fitted, baseline, on_progress)
+    fitted = fit(inputs, config, model=model, checkpoints=checkpoints, resume=checkpoint, on_progress=keep)
+    with directory.writing_embedding(image_set.names) as add:
+        assigned = fitted.model.assign(inputs, take_features=add, on_progress=on_progress)
+    result = _fill(directory, image_set, config, fitted, Assignments(image_set.names, *assigned), baseline)
     return Clustering(directory, result, image_set, fitted.model)
 
 
@@ -81,6 +91,7 @@ def _introduction(image_set: ImageSet, model: Model) -> str:
     count, height, width, channels = image_set.images.shape
     config, encoder = model.config, encoder_of(model.method)
     by = config.method + (f" with {encoder.description}" if encoder else "")
+    by += f" on features of {model.pretrained.name}" if model.pretrained else ""
     return (
         f"{count:,} images of {height} x {width} x {channels} ({len(image_set.skipped):,} skipped, "
         f"{len(image_set.duplicates):,} duplicates) into {config.data.n_clusters} clusters by {by}, "
@@ -119,13 +130,10 @@ def _fill(
     image_set: ImageSet,
     config: RunConfig,
     fitted: Fitted,
+    assignments: Assignments,
     baseline: Compare | None,
-    on_progress: OnProgress,
 ) -> RunResult:
     """Fill the directory of a trained model; labels are looked at here for the first time."""
-    with directory.writing_embedding(image_set.names) as add:
-        assigned = fitted.model.assign(image_set.images, take_features=add, on_progress=on_progress)
-    assignments = Assignments(image_set.names, *assigned)
     fitted.model.save(directory.model)
     directory.write_history(fitted.history)
     directory.write_assignments(assignments)
@@ -156,6 +164,7 @@ def _result(
         baseline=compared,
         cost=Cost(fitted.seconds, last.get("passes", 0.0), peak_memory()),
         warnings=last.get("warnings", []),
+        pretrained=pretrained_note(fitted.model.pretrained.name) if fitted.model.pretrained else None,
     )
 
 

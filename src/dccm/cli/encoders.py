@@ -1,0 +1,54 @@
+"""Commands about pretrained encoders."""
+
+from typing import Annotated
+
+import typer
+
+from dccm.cli import options as option
+from dccm.cli.app import app
+from dccm.cli.interruption import watched
+
+
+@app.command(epilog="Example: dccm embed photos/ --encoder efficientnet-lite0 -o vectors")
+def embed(
+    images: option.Images,
+    encoder: option.Encoder = "efficientnet-lite0",
+    output: option.Output = None,
+    image_size: Annotated[int | None, typer.Option(min=8, help="Side to which images are brought before.")] = None,
+    split: option.Split = "",
+    variant: option.Variant = "",
+    data_root: option.DataRoot = None,
+    cache: option.Cache = None,
+    workers: option.Workers = None,
+    device: option.AnyDevice = "auto",
+    quiet: option.Quiet = False,
+    as_json: option.Json = False,
+) -> None:
+    """Write a vector per image by a pretrained encoder; they are kept in the cache for later runs."""
+    from dccm.commands.embed import embed
+    from dccm.printing import print_embedded
+
+    with watched(quiet) as display:
+        embedded = embed(
+            images,
+            encoder,
+            output=output,
+            image_size=image_size,
+            split=split,
+            variant=variant,
+            data_root=data_root,
+            cache=cache,
+            workers=workers,
+            device=device,
+            watcher=display,
+        )
+    print_embedded(embedded, as_json)
+
+
+@app.command(epilog="Example: dccm encoders")
+def encoders(as_json: option.Json = False) -> None:
+    """List the encoders: size, licence, what they were trained on, and how to get those that are missing."""
+    from dccm.commands.lists import list_encoders
+    from dccm.printing import print_table
+
+    print_table(list_encoders(), as_json)

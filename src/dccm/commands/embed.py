@@ -1,0 +1,88 @@
+"""Turn images into vectors by a pretrained encoder."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dccm.arrays import Halves
+from dccm.commands.cluster import default_output
+from dccm.data.images import ImageSet
+from dccm.data.read import read_images
+from dccm.networks.feature_encoder import FeatureEncoder
+from dccm.networks.pretrained import open_encoder
+from dccm.progress import SILENT, Watcher
+from dccm.runs.directory import RunDirectory
+from dccm.runs.features import features_of_images
+from dccm.runs.parquet import row_groups
+
+
+class Embedded(NamedTuple):
+    """Images and their vectors."""
+
+    features: Halves
+    """Of length one, (N, D)."""
+    image_set: ImageSet
+    encoder: FeatureEncoder
+    directory: RunDirectory
+
+
+def embed(
+    images: Any,
+    encoder: str = "efficientnet-lite0",
+    *,
+    output: str | Path | None = None,
+    image_size: int | None = None,
+    split: str = "",
+    variant: str = "",
+    data_root: Path | None = None,
+    cache: Path | None = None,
+    workers: int | None = None,
+    device: str = "auto",
+    watcher: Watcher = SILENT,
+) -> Embedded:
+    """Write a vector of length one per image, the names of the images and what the encoder was into a folder.
+
+    Args:
+        images: What `read_images` takes.
+        encoder: See "dccm encoders".
+        output: The folder; None: `dccm-` and the name of the images, in the current folder.
+        image_size: Side in pixels to which images are brought before the encoder brings them to its own; None: their
+            own, up to the encoder's.
+        split: `train` or `test` for these alone.
+        variant: Of a data set by name.
+        data_root: Folder with the files of data sets by name.
+        cache: Where prepared images and features are kept.
+        workers: Threads that decode.
+        device: Where to compute.
+        watcher: Is told how it gets on.
+    """
+    directory = RunDirectory(output or default_output(images))
+    directory.require_free()  # Before images are read, which can take long.
+    opened = open_encoder(encoder, device, cache)
+    image_set = read_images(
+        images,
+        image_size=image_size,
+        up_to=opened.preprocessing.side,
+        split=split,
+        variant=variant,
+        data_root=data_root,
+        cache=cache,
+        workers=workers,
+        on_progress=watcher.reading,
+        on_download=watcher.downloading,
+        say=watcher.say,
+    )
+    features = features_of_images(image_set, opened, cache=cache, on_progress=watcher.training, say=watcher.say)
+    _write(directory, features, image_set, opened)
+    return Embedded(features, image_set, opened, directory)
+
+
+def _write(directory: RunDirectory, features: Halves, image_set: ImageSet, encoder: FeatureEncoder) -> None:
+    directory.create()
+    with directory.writing_embedding(image_set.names) as add:
+        for rows in row_groups(len(features)):
+            add(np.asarray(features[rows], dtype=np.float32))
+    directory.write_embedded(image_set.names, {"name": encoder.name, "identity": encoder.identity})
+    directory.write_source(image_set)
+    directory.write_left_out(image_set)

@@ -1,0 +1,238 @@
+"""Features of images by a pretrained encoder: computed once, kept in the cache beside the pixels, mapped into memory.
+
+A folder of the cache belongs to one set of images and one encoder:
+
+- `features.npy`: a vector of length one per image, (N, D), float16;
+- `manifest.json`: the images, the encoder and a checksum; written last, so it means "complete";
+- `progress.json`: how many vectors count while they are computed. A stopped computation goes on behind them.
+"""
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from dccm.arrays import Floats, Halves, ImageShape, Inputs
+from dccm.data.cache import locked
+from dccm.data.images import ImageSet
+from dccm.errors import require
+from dccm.files import cache_folder, disk_error, write_atomically
+from dccm.machine import keep_memory
+from dccm.networks.feature_encoder import FeatureEncoder
+from dccm.networks.pretrained import SCRATCH, open_encoder
+from dccm.runs.config import RunConfig
+from dccm.training.progress import OnProgress, Stage, ignore
+
+FORMAT = 1
+_AT_ONCE = 16
+"""Images that the encoder sees at a time; with more, a CPU is slower."""
+_COMMIT = 8
+"""Batches between two points from which a stopped computation goes on."""
+_PIECE = 1 << 20
+
+
+class Pretrained(NamedTuple):
+    """The encoder whose vectors stand in the place of images."""
+
+    name: str
+    identity: str
+    image_shape: ImageShape
+    """Of the images that it saw."""
+
+
+def inputs_of(image_set: ImageSet, encoder: FeatureEncoder | None, **others: Any) -> tuple[Inputs, Pretrained | None]:
+    """What methods work on, and what makes the same of other images.
+
+    Args:
+        image_set: The images.
+        encoder: What makes vectors of them, (N, 1, 1, D); None: methods see the images themselves.
+        others: As for `features_of_images`.
+    """
+    if encoder is None:
+        return image_set.images, None
+    features = features_of_images(image_set, encoder, **others)
+    height, width, channels = image_set.images.shape[1:]
+    pretrained = Pretrained(encoder.name, encoder.identity, ImageShape(channels, height, width))
+    return features[:, np.newaxis, np.newaxis], pretrained
+
+
+def inputs_like(pretrained: Pretrained | None, image_set: ImageSet, *, device: str = "auto", **others: Any) -> Inputs:
+    """New images as a model saw those that it was trained on.
+
+    Args:
+        pretrained: The encoder that made vectors of those; None: there was none.
+        image_set: The new images.
+        device: Where to compute.
+        others: As for `features_of_images`.
+    """
+    if pretrained is None:
+        return image_set.images
+    encoder = open_encoder(pretrained.name, device, others.get("cache"))
+    require(
+        encoder.identity == pretrained.identity,
+        f"The model was trained on features of '{encoder.name}' with other weights or another preprocessing than are "
+        f"found here ({pretrained.identity}, got {encoder.identity}). Take those that it was trained with.",
+    )
+    return inputs_of(image_set, encoder, **others)[0]
+
+
+def encoder_for(config: RunConfig, cache: str | Path | None = None) -> FeatureEncoder | None:
+    """The pretrained encoder that settings name; None: the images themselves are clustered."""
+    name = config.data.encoder
+    return None if name == SCRATCH else open_encoder(name, config.training.device, cache)
+
+
+def features_of_images(
+    image_set: ImageSet,
+    encoder: FeatureEncoder,
+    *,
+    cache: str | Path | None = None,
+    on_progress: OnProgress = ignore,
+    say: Callable[[str], None] | None = None,
+) -> Halves:
+    """A vector of length one per image, (N, D), mapped from the cache; what is not there yet is computed first.
+
+    Args:
+        image_set: The images.
+        encoder: What makes vectors of them.
+        cache: Folder of the cache; None: the user's.
+        on_progress: Called as it gets on.
+        say: Called with a sentence that the user should read.
+    """
+    say = say or (lambda _: None)
+    wanted = _description(image_set, encoder)
+    folder = Path(cache or cache_folder()) / "features" / _key(wanted)
+    try:
+        with locked(folder, lambda: say("Another process computes these features; waiting for it.")):
+            features = open_features(folder, wanted)
+            if features is None:
+                if (folder / "manifest.json").exists():
+                    say(f"The features in {folder} are damaged or of other images; they are computed anew.")
+                    (folder / "manifest.json").unlink()
+                _fill(folder, wanted, image_set, encoder, on_progress)
+                features = open_features(folder, wanted)
+    except OSError as error:
+        kept, again = "what is computed so far is kept", "then compute the features again, or choose another cache"
+        raise disk_error(error, f"keep features in {folder}", kept, again, "cache folder") from error
+    require(features is not None, f"The features in {folder} do not stay as written. Choose another cache folder.")
+    assert features is not None
+    return features
+
+
+def open_features(folder: Path, wanted: dict[str, Any]) -> Halves | None:
+    """What a folder of the cache holds, if it is complete and what is wanted."""
+    path = folder / "features.npy"
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        if not isinstance(manifest.pop("checksum"), str) or manifest != wanted:
+            return None
+        features = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    shape = (wanted["images"], wanted["features"])
+    whole = path.stat().st_size == len(_header(shape)) + features.nbytes
+    return features if features.shape == shape and features.dtype == np.float16 and whole else None
+
+
+def unit_vectors(vectors: Floats) -> Halves:
+    """Vectors of length one: what differs between images is the direction, and half precision is enough for it."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    directions: Floats = vectors / np.maximum(lengths, 1e-12)
+    return directions.astype(np.float16)
+
+
+def _description(image_set: ImageSet, encoder: FeatureEncoder) -> dict[str, Any]:
+    """Everything that decides the features, as the manifest has it."""
+    count, *shape = image_set.images.shape
+    known = {"images": count, "shape": shape, "pixels": image_set.origin.checksum}
+    return {"format": FORMAT} | known | {"encoder": encoder.identity, "features": encoder.feature_size}
+
+
+def _key(wanted: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(wanted).encode()).hexdigest()[:24]
+
+
+def _fill(
+    folder: Path, wanted: dict[str, Any], image_set: ImageSet, encoder: FeatureEncoder, on_progress: OnProgress
+) -> None:
+    """Compute what is not computed yet, and complete the folder."""
+    keep_memory()
+    count = wanted["images"]
+    done, checksum = _progress(folder, wanted)
+    head = _header((count, wanted["features"]))
+    with _opened(folder, done) as file:
+        file.write(head)
+        file.truncate(len(head) + done * 2 * wanted["features"])
+        file.seek(0, os.SEEK_END)
+        for number, start in enumerate(range(done, count, _AT_ONCE), start=1):
+            content = _computed(image_set, encoder, start).tobytes()
+            file.write(content)
+            checksum, done = crc32(content, checksum), min(start + _AT_ONCE, count)
+            if number % _COMMIT == 0:
+                _commit(folder, file, {"wanted": wanted, "done": done, "checksum": checksum})
+            on_progress(Stage("features", done / count))
+        file.flush()
+        os.fsync(file.fileno())
+    write_atomically(folder / "manifest.json", json.dumps(wanted | {"checksum": f"{checksum:08x}"}, indent=1) + "\n")
+    (folder / "progress.json").unlink(missing_ok=True)
+
+
+def _computed(image_set: ImageSet, encoder: FeatureEncoder, start: int) -> Halves:
+    """The vectors of some images."""
+    vectors = encoder(image_set.images[start : start + _AT_ONCE])
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(bad):
+        name = image_set.names[start + int(bad[0])]
+        require(False, f"The encoder '{encoder.name}' makes no numbers of the image {name}. Take another encoder.")
+    return unit_vectors(vectors)
+
+
+def _opened(folder: Path, done: int) -> IO[bytes]:
+    """The file to append to; whoever has mapped an old one keeps it, as one cut under its map ends the process."""
+    if not done:
+        (folder / "features.npy").unlink(missing_ok=True)
+    return (folder / "features.npy").open("r+b" if done else "w+b")
+
+
+def _commit(folder: Path, file: IO[bytes], progress: dict[str, Any]) -> None:
+    """From here on a stopped computation goes on behind what was appended so far."""
+    file.flush()
+    partial = folder / "progress.partial"
+    partial.write_text(json.dumps(progress), encoding="utf-8")
+    partial.replace(folder / "progress.json")
+
+
+def _progress(folder: Path, wanted: dict[str, Any]) -> tuple[int, int]:
+    """Vectors that count, and their checksum; a damaged computation begins anew."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        progress = json.loads((folder / "progress.json").read_text(encoding="utf-8"))
+        done, checksum = int(progress["done"]), int(progress["checksum"])
+        head = len(_header((wanted["images"], wanted["features"])))
+        same = progress["wanted"] == wanted and 0 < done <= wanted["images"]
+        if same and _checksum(folder / "features.npy", head, done * 2 * wanted["features"]) == checksum:
+            return done, checksum
+    return 0, 0
+
+
+def _checksum(path: Path, head: int, left: int) -> int | None:
+    """The checksum of so many bytes behind the head of a file; None if there are fewer."""
+    value = 0
+    with path.open("rb") as file:
+        file.seek(head)
+        while left and (content := file.read(min(left, _PIECE))):
+            left, value = left - len(content), crc32(content, value)
+    return None if left else value
+
+
+def _header(shape: tuple[int, ...]) -> bytes:
+    """The head of an .npy file of vectors."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": "<f2", "fortran_order": False, "shape": shape})
+    return buffer.getvalue()
