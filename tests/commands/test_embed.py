@@ -63,7 +63,7 @@ def test_the_output_folder_and_the_encoder_are_checked_before_images_are_read(
     def read(*_: Any, **__: Any) -> Bytes:
         pytest.fail("images were read")
 
-    monkeypatch.setattr("dccm.commands.embed.read_images", read)
+    monkeypatch.setattr("dccm.commands.embed.read", read)
     with pytest.raises(UserError, match="No encoder 'none'"):
         embed("photos", "none", output=tmp_path / "new")
     (tmp_path / "letter.txt").write_text("dear")

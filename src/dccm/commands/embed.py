@@ -1,14 +1,14 @@
 """Turn images into vectors by a pretrained encoder."""
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from dccm.arrays import Halves
 from dccm.commands.cluster import default_output
+from dccm.commands.reading import Reading, read
 from dccm.data.images import ImageSet
-from dccm.data.read import read_images
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.networks.pretrained import open_encoder
 from dccm.progress import SILENT, Watcher
@@ -33,13 +33,9 @@ def embed(
     *,
     output: str | Path | None = None,
     image_size: int | None = None,
-    split: str = "",
-    variant: str = "",
-    data_root: Path | None = None,
-    cache: Path | None = None,
-    workers: int | None = None,
     device: str = "auto",
     watcher: Watcher = SILENT,
+    **reading: Unpack[Reading],
 ) -> Embedded:
     """Write a vector of length one per image, the names of the images and what the encoder was into a folder.
 
@@ -49,30 +45,15 @@ def embed(
         output: The folder; None: `dccm-` and the name of the images, in the current folder.
         image_size: Side in pixels to which images are brought before the encoder brings them to its own; None: their
             own, up to the encoder's.
-        split: `train` or `test` for these alone.
-        variant: Of a data set by name.
-        data_root: Folder with the files of data sets by name.
-        cache: Where prepared images and features are kept.
-        workers: Threads that decode.
         device: Where to compute.
         watcher: Is told how it gets on.
+        **reading: Which images, and how they are read; see `Reading`.
     """
     directory = RunDirectory(output or default_output(images))
     directory.require_free()  # Before images are read, which can take long.
+    cache = reading.get("cache")
     opened = open_encoder(encoder, device, cache)
-    image_set = read_images(
-        images,
-        image_size=image_size,
-        up_to=opened.preprocessing.side,
-        split=split,
-        variant=variant,
-        data_root=data_root,
-        cache=cache,
-        workers=workers,
-        on_progress=watcher.reading,
-        on_download=watcher.downloading,
-        say=watcher.say,
-    )
+    image_set = read(images, watcher, image_size=image_size, up_to=opened.preprocessing.side, fit="crop", **reading)
     features = features_of_images(image_set, opened, cache=cache, on_progress=watcher.training, say=watcher.say)
     _write(directory, features, image_set, opened)
     return Embedded(features, image_set, opened, directory)
