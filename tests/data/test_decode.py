@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dccm.data.decode import FORMATS, MOST_BYTES, SUFFIXES, Preparation, decode, looks_like_image, side_of
+from dccm.data.decode import FORMATS, MOST_BYTES, SUFFIXES, Preparation, decode, header_of, looks_like_image
 from dccm.errors import UserError
 from tests.data.pictures import Pixels, encoded, headed, noise, png, put
 
@@ -284,12 +284,14 @@ def test_other_files_are_not_taken_for_images(content: bytes, tmp_path: Path) ->
     assert not looks_like_image(put(tmp_path / "file", content))
 
 
-def test_the_shorter_side_is_known_without_decoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shorter_side_and_colour_are_known_without_decoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wide = arrow().transpose(1, 0, 2)
     content = encoded(wide)
     monkeypatch.setattr(Image.Image, "load", None)
     given = (content, put(tmp_path / "a.png", content), arrow(), Image.fromarray(arrow()))
-    assert [side_of(item) for item in given] == [24, 24, 24, 24]
+    assert [header_of(item) for item in given] == [(24, True)] * 4
+    assert [header_of(Image.new(mode, (9, 8))).colour for mode in ("1", "L", "LA", "I;16", "F")] == [False] * 5
+    assert [header_of(Image.new(mode, (9, 8))).colour for mode in ("P", "RGBA", "CMYK")] == [True] * 3
 
 
 def test_every_suffix_is_of_a_format_that_is_tried() -> None:

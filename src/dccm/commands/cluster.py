@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
-from dccm.commands.reading import Reading, read
+from dccm.commands.reading import Reading, open_images, read
 from dccm.config import Settings, parse_budget
 from dccm.data.datasets import DATASETS, data_set_name
 from dccm.errors import choose
+from dccm.methods import METHODS
 from dccm.progress import SILENT, Watcher
 from dccm.report import write_report
+from dccm.runs.automatic import AUTO, automatic_encoder
 from dccm.runs.config import RunConfig, make_config
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import encoder_for, inputs_of
@@ -44,8 +46,9 @@ def cluster(
         n_clusters: K; None: as the preset says.
         method: See "dccm methods".
         output: The run directory; None: `dccm-` and the name of the images, in the current folder.
-        encoder: Pretrained network whose vectors are clustered in the place of the images, see "dccm encoders"; None:
-            as the settings say, `scratch` unless they name one.
+        encoder: Pretrained network whose vectors are clustered in the place of the images, see "dccm encoders";
+            `scratch`: none; `auto`: one for photographs of 48 pixels and more, if its weights are installed. None: as
+            `auto` where neither a preset nor settings nor a data set is named, else as the settings say.
         preset: See "dccm presets"; None: the method's default one.
         dataset: Whose table of the preset to use, where the images are not those of a data set by name.
         settings: Any settings by name; they win over the preset, and what is given here by its own name over both.
@@ -61,7 +64,7 @@ def cluster(
     """
     directory = RunDirectory(output or default_output(images))
     named = {"n_clusters": n_clusters, "seed": seed, "epochs": epochs, "image_size": image_size, "device": device}
-    named |= {"encoder": encoder}
+    named |= {"encoder": None if encoder == AUTO else encoder}
     given = dict(settings or {}) | {name: value for name, value in named.items() if value is not None}
     given |= parse_budget(budget) if budget else {}
     # All of this before images are read, which can take long.
@@ -71,10 +74,21 @@ def cluster(
         directory.require_free()
         config = make_config(method, preset, data_set_name(images) or _known(dataset), given)
     require_machine(config.training)
-    cache = reading.get("cache")
+    source, cache = open_images(images, watcher, **reading), reading.get("cache")
+    may_choose = encoder == AUTO or (encoder is None and not (preset or settings or config.dataset))
+    if may_choose and not resume and METHODS[method].takes_vectors:
+        chosen = automatic_encoder(source, config.data.image_size, cache=cache, say=watcher.say)
+        config = make_config(method, preset, config.dataset, given | {"encoder": chosen})
     opened = encoder_for(config, cache)
-    side = opened.preprocessing.side if opened else None
-    image_set = read(images, watcher, image_size=config.data.image_size, up_to=side, fit=config.data.fit, **reading)
+    image_set = read(
+        source,
+        watcher,
+        image_size=config.data.image_size,
+        up_to=opened.preprocessing.side if opened else None,
+        fit=config.data.fit,
+        cache=cache,
+        workers=reading.get("workers"),
+    )
     told: dict[str, Any] = {"on_progress": watcher.training, "say": watcher.say}
     inputs, pretrained = inputs_of(image_set, opened, cache=cache, **told)
     finished = run(

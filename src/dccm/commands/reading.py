@@ -5,16 +5,17 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from dccm.arrays import Fit
 from dccm.data.images import ImageSet
-from dccm.data.read import read_images
+from dccm.data.read import open_source, read_images
 from dccm.data.resize import Size
+from dccm.data.sources.base import Source
 from dccm.progress import Watcher
 
 if TYPE_CHECKING:  # It comes with torch, which takes seconds.
     from dccm.runs.model import Model
 
 
-class Reading(TypedDict, total=False):
-    """Arguments of `read_images` that every command hands on."""
+class Opening(TypedDict, total=False):
+    """Arguments of `open_source` that every command hands on."""
 
     class_folders: bool
     """The first folder of each path is the true class, for scores alone."""
@@ -24,10 +25,23 @@ class Reading(TypedDict, total=False):
     """Of a data set by name: other classes or images than those that the paper clusters."""
     data_root: str | Path | None
     """Folder with the files of data sets by name."""
+
+
+class Reading(Opening, total=False):
+    """Arguments of `read_images` that every command hands on."""
+
     cache: str | Path | None
     """Where prepared images are kept."""
     workers: int | None
     """Threads that decode."""
+
+
+def open_images(images: Any, watcher: Watcher, **reading: Unpack[Reading]) -> Source | ImageSet:
+    """Images listed but not read; `read` takes them with what is left of the arguments, `cache` and `workers`."""
+    opening: Any = {name: value for name, value in reading.items() if name in Opening.__annotations__}
+    if isinstance(images, ImageSet) and not any(opening.values()):
+        return images
+    return open_source(images, on_download=watcher.downloading, **opening)
 
 
 def read(

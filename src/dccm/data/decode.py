@@ -9,7 +9,7 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -91,16 +91,24 @@ def looks_like_image(path: Path) -> bool:
     return webp or head.startswith(MAGIC) or head[4:] == b"ftypavif"
 
 
-def side_of(item: Path | bytes | npt.NDArray[Any] | Image.Image) -> int:
-    """The shorter side of an image, from its header alone."""
+class Header(NamedTuple):
+    """What is known of an image before it is decoded."""
+
+    side: int
+    """The shorter one."""
+    colour: bool
+
+
+def header_of(item: Path | bytes | npt.NDArray[Any] | Image.Image) -> Header:
+    """What the header of an image alone tells."""
     if isinstance(item, np.ndarray):
-        return int(min(item.shape[:2]))
+        return Header(int(min(item.shape[:2])), item.ndim == 3 and item.shape[2] >= 3)
     if isinstance(item, Image.Image):
-        return min(item.size)
+        return Header(min(item.size), item.mode.startswith("P") or len(item.getbands()) >= 3)
     if isinstance(item, Path):
         _regular(item)
     with Image.open(io.BytesIO(item) if isinstance(item, bytes) else item, formats=FORMATS) as image:
-        return min(image.size)
+        return header_of(image)
 
 
 def _regular(path: Path) -> os.stat_result:

@@ -1,8 +1,6 @@
 """Images of whatever kind the user has: the one door to all sources."""
 
-import warnings
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +8,10 @@ import numpy as np
 
 from dccm.arrays import SMALLEST_SIDE, USUAL_SIDES, Fit
 from dccm.data.datasets import DATASETS, data_set_name, open_benchmark
-from dccm.data.decode import Preparation, side_of
+from dccm.data.decode import Preparation
 from dccm.data.duplicates import content_hashes, find_duplicates
 from dccm.data.images import ImageSet, Origin, as_bytes, with_channels
+from dccm.data.look import sampled
 from dccm.data.prepare import OnImages, prepare
 from dccm.data.published.download import OnBytes
 from dccm.data.resize import Size, as_size, require_fit, resized
@@ -27,8 +26,6 @@ from dccm.data.sources.parquet import Parquet
 from dccm.data.sources.subset import of_split
 from dccm.errors import UserError, choose, did_you_mean, require
 
-_SAMPLED = 100
-"""Images whose size is looked at to choose a side."""
 _KINDS = "a folder of images, a zip or tar archive, a parquet, .npy or .npz file, or a list of paths (.txt, .csv)"
 
 
@@ -206,26 +203,14 @@ def _taken(source: ArraySource, size: Size | None, fit: Fit, channels: int | Non
 
 
 def _usual_size(source: Source) -> Size:
-    """The paper's side nearest to the median shorter side of (up to 100 of) the images."""
-    sides = _sampled_sides(source)
+    """The paper's side nearest to the median shorter side of some of the images."""
+    sides = [header.side for header in sampled(source)]
     usual = float(np.median(sides)) if sides else USUAL_SIDES[0]
     side = min(USUAL_SIDES, key=lambda known: abs(known - usual))
     return side, side
 
 
 def _own_size(source: Source, up_to: int) -> Size:
-    """The largest shorter side of (up to 100 of) the images, within bounds."""
-    side = min(up_to, max([SMALLEST_SIDE, *_sampled_sides(source)]))
+    """The largest shorter side of some of the images, within bounds."""
+    side = min(up_to, max([SMALLEST_SIDE, *(header.side for header in sampled(source))]))
     return side, side
-
-
-def _sampled_sides(source: Source) -> list[int]:
-    """The shorter sides of up to 100 images."""
-    step = 1 if source.in_order else max(1, len(source) // _SAMPLED)
-    sides = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Decoding tells what is wrong, with its reason.
-        for place in range(0, min(len(source), step * _SAMPLED), step):
-            with suppress(Exception):
-                sides.append(side_of(source.read(place)))
-    return sides
