@@ -72,6 +72,11 @@ def rows(cache: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def contents(cache: Path) -> dict[str, bytes | str]:
+    """All files of a cache but the one with times in it."""
+    return {name: content for name, content in tree(cache).items() if not name.endswith("checked.json")}
+
+
 def tree(folder: Path) -> dict[str, bytes | str]:
     """Everything below a folder: files with their content, links with their target."""
     found: dict[str, bytes | str] = {}

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 from dccm.data import prepare as module
-from dccm.data.cache import read_manifest
 from dccm.data.decode import Preparation, decode
 from dccm.data.images import ImageSet
 from dccm.data.prepare import prepare
+from dccm.data.prepared import read_manifest
 from dccm.data.sources.folder import Folder
 from dccm.errors import UserError
-from tests.data.pictures import encoded, noise, png, prepared_folder, put, tree
+from tests.data.pictures import contents, encoded, noise, photos, png, prepared_folder, put
 
 WANTED = Preparation((8, 8))
 COUNT = 30
@@ -85,7 +85,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def whole(folder: Path, tmp_path: Path) -> dict[str, bytes | str]:
     """What an unbroken preparation leaves."""
     ready(folder, tmp_path / "whole")
-    return tree(tmp_path / "whole")
+    return contents(tmp_path / "whole")
 
 
 def ready(folder: Path, cache: Path, **options: Any) -> ImageSet:
@@ -121,7 +121,7 @@ def test_an_interrupted_preparation_goes_on_where_it_stopped(
     decoded = count_decoded(monkeypatch)
     ready(folder, tmp_path / "cache")
     assert len(decoded) == COUNT - done
-    assert tree(tmp_path / "cache") == whole
+    assert contents(tmp_path / "cache") == whole
 
 
 def test_a_preparation_may_be_interrupted_again_and_again(folder: Path, tmp_path: Path, whole: object) -> None:
@@ -129,7 +129,7 @@ def test_a_preparation_may_be_interrupted_again_and_again(folder: Path, tmp_path
         with pytest.raises(KeyboardInterrupt):
             ready(folder, tmp_path / "cache", on_progress=stop_at(number))
     ready(folder, tmp_path / "cache")
-    assert tree(tmp_path / "cache") == whole
+    assert contents(tmp_path / "cache") == whole
 
 
 def test_a_folder_that_changes_in_between_begins_anew(folder: Path, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_killed_preparation_goes_on_and_ends_the_same_to_the_byte(
         _, said = process.communicate(timeout=120)
     assert process.returncode == -signal.SIGKILL, said
     ready(folder, tmp_path / "cache")
-    left = {name: content for name, content in tree(tmp_path / "cache").items() if "progress.json" not in name}
+    left = {name: content for name, content in contents(tmp_path / "cache").items() if "progress.json" not in name}
     assert left == whole
 
 
@@ -189,7 +189,7 @@ def test_two_processes_at_once_prepare_once(
     assert not second.is_alive()
     assert said == ["Another process prepares these images; waiting for it."]
     assert decoded == []
-    assert tree(tmp_path / "cache") == whole
+    assert contents(tmp_path / "cache") == whole
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'{"fingerprint": 3}', b'{"done": 8}', b"\xff\xfe\0"])
@@ -198,7 +198,7 @@ def test_damaged_progress_begins_anew(folder: Path, tmp_path: Path, whole: objec
         ready(folder, tmp_path / "cache", on_progress=stop_at(20))
     put(prepared_folder(tmp_path / "cache") / "progress.json", content)
     ready(folder, tmp_path / "cache")
-    assert tree(tmp_path / "cache") == whole
+    assert contents(tmp_path / "cache") == whole
 
 
 FILES = ["images.npy", "kept.i64", "hashes.u64", "manifest.csv"]
@@ -213,7 +213,7 @@ def test_a_file_that_lost_its_end_or_is_gone_begins_anew(
         ready(folder, tmp_path / "cache", on_progress=stop_at(20))
     shorten(prepared_folder(tmp_path / "cache") / name, size)
     ready(folder, tmp_path / "cache")
-    assert tree(tmp_path / "cache") == whole
+    assert contents(tmp_path / "cache") == whole
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -224,7 +224,7 @@ def test_bytes_that_never_reached_the_disk_are_noticed(folder: Path, tmp_path: P
     content = path.read_bytes()
     put(path, content[:140] + bytes(8) + content[148:] if len(content) > 148 else bytes(len(content)))
     ready(folder, tmp_path / "cache")
-    assert tree(tmp_path / "cache") == whole
+    assert contents(tmp_path / "cache") == whole
 
 
 def shorten(path: Path, size: int | None) -> None:
@@ -242,7 +242,7 @@ def test_a_finished_preparation_that_is_damaged_is_made_anew(
     ready(folder, tmp_path / "cache")
     shorten(prepared_folder(tmp_path / "cache") / name, size)
     assert len(ready(folder, tmp_path / "cache").images) == 26
-    assert tree(tmp_path / "cache") == whole
+    assert contents(tmp_path / "cache") == whole
 
 
 @pytest.mark.parametrize("content", [b"[]", b"{}", b'{"format": 99, "fingerprint": ""}', b'{"format": 1}'])
@@ -252,7 +252,7 @@ def test_a_manifest_of_another_kind_is_not_believed(
     ready(folder, tmp_path / "cache")
     put(prepared_folder(tmp_path / "cache") / "manifest.json", content)
     ready(folder, tmp_path / "cache")
-    assert tree(tmp_path / "cache") == whole
+    assert contents(tmp_path / "cache") == whole
 
 
 class Full:
@@ -304,7 +304,7 @@ def test_a_full_disk_ends_in_a_sentence_and_what_is_prepared_is_kept(
         decoded = count_decoded(patch)
         ready(folder, tmp_path / "cache")
     assert 0 < len(decoded) < COUNT
-    assert tree(tmp_path / "cache") == whole
+    assert contents(tmp_path / "cache") == whole
 
 
 def test_a_disk_that_is_full_when_it_is_flushed_ends_in_a_sentence(
@@ -318,4 +318,93 @@ def test_a_disk_that_is_full_when_it_is_flushed_ends_in_a_sentence(
         with pytest.raises(UserError, match="No room on disk"):
             ready(folder, tmp_path / "cache")
     assert np.array_equal(ready(folder, tmp_path / "cache").images.shape[:3], (26, 8, 8))
-    assert tree(tmp_path / "cache") == whole
+    assert contents(tmp_path / "cache") == whole
+
+
+def flip(path: Path, place: int) -> None:
+    """Change one byte, as a failing disk does."""
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(bytes(content))
+
+
+@pytest.mark.parametrize("name", ["images.npy", "kept.i64", "hashes.u64", "manifest.csv"])
+def test_one_changed_byte_of_a_finished_preparation_is_noticed(
+    folder: Path, tmp_path: Path, whole: object, name: str
+) -> None:
+    ready(folder, tmp_path / "cache")
+    flip(prepared_folder(tmp_path / "cache") / name, -3)
+    said: list[str] = []
+    ready(folder, tmp_path / "cache", say=said.append)
+    assert said == ["The images have changed since they were prepared; they are prepared anew."]
+    assert contents(tmp_path / "cache") == whole
+
+
+def test_another_shape_or_type_in_the_head_of_the_pixels_is_noticed(
+    folder: Path, tmp_path: Path, whole: object
+) -> None:
+    ready(folder, tmp_path / "cache")
+    path = prepared_folder(tmp_path / "cache") / "images.npy"
+    pixels = np.load(path)
+    for changed in (pixels.reshape(len(pixels), 4, 16, -1), pixels.view(np.int8)):
+        np.save(path, changed)
+        ready(folder, tmp_path / "cache")
+        assert contents(tmp_path / "cache") == whole
+
+
+def test_checksums_are_compared_once_for_each_state_of_the_files(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready(folder, tmp_path / "cache")
+    monkeypatch.setattr("dccm.data.prepared.checksum", lambda *_: pytest.fail("all was read again"))
+    ready(folder, tmp_path / "cache")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_a_forbidden_image_is_tried_again_when_it_is_allowed(tmp_path: Path) -> None:
+    source = photos(tmp_path / "images", 4)
+    (source / "02.png").chmod(0)
+    assert [skipped.reason for skipped in ready(source, tmp_path / "cache").skipped] == ["Permission denied"]
+    (source / "02.png").chmod(0o600)
+    assert len(ready(source, tmp_path / "cache").images) == 4
+
+
+class Refusing(Folder):
+    """Cannot read one image as long as the cause is there."""
+
+    cause: OSError | MemoryError | None = None
+
+    def read(self, index: int) -> Any:
+        if index == 2 and self.cause is not None:
+            raise self.cause
+        return super().read(index)
+
+
+def test_what_the_moment_did_is_tried_again(tmp_path: Path) -> None:
+    source = Refusing(photos(tmp_path / "images", 4))
+    source.cause = PermissionError(errno.EACCES, "Permission denied")
+    for _ in range(2):
+        image_set = prepare(source, WANTED, cache=tmp_path / "cache")
+        assert [tuple(skipped) for skipped in image_set.skipped] == [("02.png", "Permission denied")]
+    source.cause = None
+    image_set = prepare(source, WANTED, cache=tmp_path / "cache")
+    assert len(image_set.images) == 4
+    assert not image_set.skipped
+
+
+@pytest.mark.parametrize(
+    ("cause", "what"),
+    [
+        (OSError(errno.EMFILE, "Too many open files"), r"open files of this process \(ulimit -n\)"),
+        (OSError(errno.ENFILE, "Too many open files in system"), "open files of this machine"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "memory"),
+        (MemoryError(), "memory"),
+    ],
+)
+def test_no_image_is_skipped_because_means_are_used_up(cause: OSError | MemoryError, what: str, tmp_path: Path) -> None:
+    source = Refusing(photos(tmp_path / "images", 4))
+    source.cause = cause
+    with pytest.raises(UserError, match=f"^Out of {what} while images were read; what is prepared so far is kept"):
+        prepare(source, WANTED, cache=tmp_path / "cache")
+    source.cause = None
+    assert len(prepare(source, WANTED, cache=tmp_path / "cache").images) == 4

@@ -21,7 +21,7 @@ from dccm.data.prepare import prepare
 from dccm.data.read import open_source
 from dccm.data.sources.folder import Folder
 from dccm.errors import UserError
-from tests.data.pictures import encoded, noise, photos, png, prepared_folder, put, rows, tree
+from tests.data.pictures import contents, encoded, noise, photos, png, prepared_folder, put, rows, tree
 from tests.data.sources.archives import described, tar, zipped
 
 WANTED = Preparation((24, 24))
@@ -108,7 +108,7 @@ def test_the_manifest_holds_a_checksum_of_all_pixels(tmp_path: Path, cache: Path
         put(tmp_path / "photos" / f"{number:02}.png", encoded(noise(number)[..., 0] if grey else noise(number)))
     image_set = ready(tmp_path / "photos", cache)
     manifest = json.loads((prepared_folder(cache) / "manifest.json").read_text())
-    assert manifest["checksum"] == f"{crc32(image_set.images.tobytes()):08x}"
+    assert manifest["checksums"]["images.npy"] == f"{crc32(image_set.images.tobytes()):08x}"
 
 
 def test_a_second_run_decodes_nothing_and_gives_the_same(folder: Path, cache: Path, decoded: Count) -> None:
@@ -212,7 +212,7 @@ def test_the_number_of_threads_changes_nothing(tmp_path: Path) -> None:
     put(tmp_path / "photos" / "33.png", b"nothing")
     for workers in (1, 2, 7):
         ready(tmp_path / "photos", tmp_path / f"cache-{workers}", Preparation((8, 8)), workers=workers)
-    assert tree(tmp_path / "cache-1") == tree(tmp_path / "cache-2") == tree(tmp_path / "cache-7")
+    assert contents(tmp_path / "cache-1") == contents(tmp_path / "cache-2") == contents(tmp_path / "cache-7")
 
 
 def test_large_images_do_not_pile_up_in_memory(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,7 +303,7 @@ def test_nothing_is_written_outside_the_cache(tmp_path: Path, suffix: str, monke
     assert image_set.names == ["sub/in.png", "link.png", "link.png/in.png"]
     after = tree(tmp_path)
     assert {name: content for name, content in after.items() if Path(name).parts[0] != "cache"} == before
-    known = {"images.npy", "kept.i64", "hashes.u64", "manifest.csv", "manifest.json", "lock"}
+    known = {"images.npy", "kept.i64", "hashes.u64", "manifest.csv", "manifest.json", "checked.json", "lock"}
     assert {path.name for path in prepared_folder(tmp_path / "cache").iterdir()} == known
 
 

@@ -5,7 +5,8 @@ A folder of the cache belongs to one source and one way of preparing it:
 - `images.npy`: the pixels, (N, height, width, channels);
 - `kept.i64` and `hashes.u64`: for each of them its number in the source and the hash of its pixels;
 - `manifest.csv`: one row for everything that the source named: path, status, reason, hash;
-- `manifest.json`: the source, how it was prepared, counts and a checksum; written last, so it means "complete";
+- `manifest.json`: the source, how it was prepared, counts and checksums; written last, so it means "complete";
+- `checked.json`: sizes and times of these files when their checksums were last compared;
 - `progress.json`: how far the preparation is. What the files hold behind that point is cut off before it goes on.
 """
 
@@ -21,17 +22,16 @@ from typing import IO, Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
 from dccm.arrays import Bytes
-from dccm.data.duplicates import Hashes
-from dccm.data.images import Skipped
-from dccm.files import csv_lines, read_csv, write_atomically
+from dccm.files import csv_lines, write_atomically
 
-FORMAT = 1
-_FILES = ("images.npy", "kept.i64", "hashes.u64", "manifest.csv")
-_HEAD = 128
+FORMAT = 2
+FILES = ("images.npy", "kept.i64", "hashes.u64", "manifest.csv")
+HEAD = 128
 """Bytes of the head of an .npy file of images."""
+SKIPPED, PASSING = "skipped", "passing"
+"""Why an image is not there: for good, or as long as something beside it is wrong."""
 _PIECE = 1 << 20
 
 
@@ -43,6 +43,13 @@ class Outcome(NamedTuple):
     hash: bytes
     grey: bool
     reason: str
+    passing: bool = False
+    """It was skipped for what the moment did, such as a permission, and not for what its bytes are."""
+
+    @property
+    def status(self) -> str:
+        """In a word, for the manifest."""
+        return "ok" if self.pixels is not None else PASSING if self.passing else SKIPPED
 
 
 @dataclass
@@ -57,20 +64,8 @@ class Progress:
     grey: bool = True
     sizes: dict[str, int] = field(default_factory=dict)
     """Bytes of each file that count."""
-    checksums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_FILES, 0))
+    checksums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FILES, 0))
     """Of those bytes; of the images without the head of their file."""
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A finished preparation."""
-
-    images: Bytes
-    kept: npt.NDArray[np.int64]
-    hashes: Hashes
-    skipped: list[Skipped]
-    checksum: str
-    """Of the pixels."""
 
 
 class Writer:
@@ -83,7 +78,7 @@ class Writer:
         self._open = ExitStack()
 
     def __enter__(self) -> "Writer":
-        for name in _FILES:
+        for name in FILES:
             if not self.progress.sizes:
                 # Whoever has mapped the old file keeps it; one that is cut under its map ends the process.
                 (self.folder / name).unlink(missing_ok=True)
@@ -106,10 +101,7 @@ class Writer:
         self._write("images.npy", pixels)
         self._write("kept.i64", (np.array(good, dtype=np.int64) + progress.done).tobytes())
         self._write("hashes.u64", b"".join(outcomes[number].hash for number in good))
-        self.note(
-            (name, "skipped" if outcome.pixels is None else "ok", outcome.reason, outcome.hash.hex())
-            for name, outcome in zip(names, outcomes)
-        )
+        self.note((name, outcome.status, outcome.reason, outcome.hash.hex()) for name, outcome in zip(names, outcomes))
         progress.grey &= all(outcomes[number].grey for number in good)
         progress.images += len(good)
         progress.done += len(outcomes)
@@ -144,44 +136,19 @@ class Writer:
             to_grey: Keep one channel of three equal ones.
         """
         self.commit()
-        shape, checksum = (self.progress.images, *self.shape), self.progress.checksums["images.npy"]
+        shape, checksums = (self.progress.images, *self.shape), self.progress.checksums
         with (self.folder / "images.npy").open("r+b") as file:
             file.write(_header(shape))
         if to_grey:
-            checksum = _drop_channels(self.folder / "images.npy", (*shape[:3], 1))
+            checksums["images.npy"] = _drop_channels(self.folder / "images.npy", (*shape[:3], 1))
         for written in self._files.values():
             os.fsync(written.fileno())
         skipped = left_out + self.progress.done - self.progress.images
-        counts = {"images": self.progress.images, "skipped": skipped}
-        document = {"format": FORMAT} | description | counts | {"checksum": f"{checksum:08x}"}
+        counts = {"images": self.progress.images, "left_out": left_out, "skipped": skipped}
+        sums = {"checksums": {name: f"{value:08x}" for name, value in checksums.items()}}
+        document = {"format": FORMAT} | description | counts | sums
         write_atomically(self.folder / "manifest.json", json.dumps(document, indent=1) + "\n")
         (self.folder / "progress.json").unlink()
-
-
-def open_prepared(folder: Path, fingerprint: str) -> Prepared | None:
-    """What a folder of the cache holds, if it is complete and of this state of the source."""
-    manifest = read_manifest(folder)
-    if manifest is None or manifest["fingerprint"] != fingerprint:
-        return None
-    try:
-        images = np.load(folder / "images.npy", mmap_mode="r", allow_pickle=False)
-        kept = np.fromfile(folder / "kept.i64", dtype=np.int64)
-        hashes = np.fromfile(folder / "hashes.u64", dtype=np.uint64)
-        skipped = read_skipped(folder) if manifest["skipped"] else []
-        checksum = str(manifest["checksum"])
-    except (OSError, EOFError, ValueError, KeyError):
-        return None
-    sound = len(images) == len(kept) == len(hashes) == manifest["images"] and len(skipped) == manifest["skipped"]
-    return Prepared(images, kept, hashes, skipped, checksum) if sound else None
-
-
-def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest of a complete preparation."""
-    try:
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        return manifest if manifest["format"] == FORMAT and "fingerprint" in manifest else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 @contextmanager
@@ -210,29 +177,23 @@ def _read_progress(folder: Path, fingerprint: str) -> Progress:
         progress = Progress(**json.loads((folder / "progress.json").read_text(encoding="utf-8")))
         known = progress.fingerprint == fingerprint
         sound = known and all(
-            _checksum(folder / name, progress.sizes[name]) == progress.checksums[name] for name in _FILES
+            checksum(folder / name, progress.sizes[name]) == progress.checksums[name] for name in FILES
         )
     except (OSError, ValueError, TypeError, KeyError):
         return Progress(fingerprint)
     return progress if sound else Progress(fingerprint)
 
 
-def _checksum(path: Path, size: int) -> int | None:
+def checksum(path: Path, size: int) -> int | None:
     """The checksum of the first bytes of a file, behind its head if it has one; None if there are fewer."""
     left, value = size, 0
     with path.open("rb") as file:
         if path.suffix == ".npy":
-            left -= len(file.read(_HEAD))
+            left -= len(file.read(HEAD))
         while left > 0 and (content := file.read(min(left, _PIECE))):
             left -= len(content)
             value = crc32(content, value)
     return None if left else value
-
-
-def read_skipped(folder: Path) -> list[Skipped]:
-    """What the manifest says was left out."""
-    rows = read_csv(folder / "manifest.csv", ("path", "status", "reason", "hash"), "prepare anew", exactly=True)
-    return [Skipped(row["path"], row["reason"]) for row in rows if row["status"] == "skipped"]
 
 
 def _header(shape: tuple[int, ...]) -> bytes:
@@ -248,7 +209,7 @@ def _drop_channels(path: Path, shape: tuple[int, ...]) -> int:
     checksum = 0
     with path.open("rb") as colour, partial.open("wb") as grey:
         grey.write(_header(shape))
-        colour.seek(_HEAD)
+        colour.seek(HEAD)
         # Not by a map of the file, whose pages would all stay in memory.
         while content := colour.read(3 * _PIECE):
             pixels = content[::3]

@@ -18,10 +18,12 @@ import numpy as np
 from PIL import Image
 
 from dccm.arrays import Bytes
-from dccm.data.cache import Outcome, Prepared, Writer, locked, open_prepared, read_manifest, read_skipped
+from dccm.data.cache import SKIPPED, Outcome, Writer, locked
 from dccm.data.decode import Preparation, decode
 from dccm.data.duplicates import content_hash, find_duplicates
 from dccm.data.images import ImageSet, Origin
+from dccm.data.passing import is_passing, require_means
+from dccm.data.prepared import Prepared, open_prepared, read_manifest, read_skipped
 from dccm.data.sources.base import Item, Source
 from dccm.errors import UserError, require
 from dccm.files import cache_folder, disk_error
@@ -70,7 +72,7 @@ def prepare(
             folder = Path(tempfile.mkdtemp(prefix="passing-", dir=cache))
         with locked(folder, lambda: say("Another process prepares these images; waiting for it.")):
             prepared = open_prepared(folder, source.fingerprint())
-            if prepared is None:
+            if prepared is None or _can_be_read(source, prepared.passing, wanted):
                 if read_manifest(folder) is not None:
                     say("The images have changed since they were prepared; they are prepared anew.")
                     (folder / "manifest.json").unlink()
@@ -110,7 +112,7 @@ def _fill(folder: Path, source: Source, wanted: Preparation, threads: int, on_pr
         warnings.simplefilter("ignore")  # Whatever Pillow finds odd about a picture that it can read.
         keep_memory()  # A third of the time went into handing memory back and forth for every picture.
         if writer.progress.done == 0:
-            writer.note((path, "skipped", reason, "") for path, reason in source.skipped)
+            writer.note((path, SKIPPED, reason, "") for path, reason in source.skipped)
         groups = _groups(source, writer.progress.done)
         for number, outcomes in enumerate(_in_order(lambda g: [_decode(i, wanted) for i in g], groups, threads)):
             start = writer.progress.done
@@ -163,6 +165,11 @@ def _in_memory(item: Item | Exception) -> int:
     return len(item) if isinstance(item, bytes) else int(getattr(item, "nbytes", 0))
 
 
+def _can_be_read(source: Source, places: list[int], wanted: Preparation) -> bool:
+    """Whether the cause why images could not be read is gone for any of them."""
+    return any(not _decode(_read(source, place), wanted).passing for place in places)
+
+
 def _read(source: Source, place: int) -> Item | Exception:
     try:
         return source.read(place)
@@ -172,13 +179,18 @@ def _read(source: Source, place: int) -> Item | Exception:
 
 def _decode(item: Item | Exception, wanted: Preparation) -> Outcome:
     if isinstance(item, Exception):
-        return Outcome(None, b"", False, _reason(item))
+        return _not_read(item)
     try:
         pixels = decode(item, wanted)
     except Exception as error:  # Decoders of damaged files raise nearly everything.
-        return Outcome(None, b"", False, _reason(error))
+        return _not_read(error)
     grey = pixels.shape[2] == 1 or (_equal(pixels, 0, 1) and _equal(pixels, 0, 2))
     return Outcome(pixels, content_hash(pixels), grey, "")
+
+
+def _not_read(error: Exception) -> Outcome:
+    require_means(error)
+    return Outcome(None, b"", False, _reason(error), is_passing(error))
 
 
 def _equal(pixels: Bytes, one: int, other: int) -> bool:
