@@ -104,7 +104,7 @@ def test_a_truncated_newest_checkpoint_gives_way_to_the_one_before(
     assert_same(output, unbroken)
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_writes_a_checkpoint_and_says_how_to_go_on(
     images: Path, unbroken: Path, tmp_path: Path, how: signal.Signals
 ) -> None:

@@ -114,6 +114,21 @@ def test_a_budget_of_minutes_ends_the_run_whatever_epochs_says(monkeypatch: pyte
     assert toy.batches_seen == 6
 
 
+def test_a_budget_of_minutes_is_overrun_by_one_update_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+
+    class Slow(Toy):
+        def updates(self, batch: Batch) -> Iterator[Update]:
+            for _ in range(100):
+                clock.sleep(1)
+                yield from super().updates(batch)
+
+    slow = Slow()
+    history = train(slow, loader(), config(epochs=5, budget_minutes=0.1))
+    assert slow.batches_seen == 6
+    assert len(history) == 1
+
+
 def test_the_clock_stands_still_while_progress_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
     toy = Toy(seconds=20, clock=clock)

@@ -4,7 +4,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -14,17 +14,29 @@ if TYPE_CHECKING:
 
 @contextmanager
 def watched(quiet: bool) -> Iterator["Display"]:
-    """Show progress; Ctrl-C, and a polite request to end, stop with a word on how to go on."""
+    """Show progress; Ctrl-C, and other requests to end, stop with a word on how to go on."""
     from dccm.progress import Display
 
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with Display(quiet) as display:
+        with _requests_to_end(), Display(quiet) as display:
             yield display
     except KeyboardInterrupt:
         _stop("What is prepared so far is kept: the same command goes on from there.")
+
+
+@contextmanager
+def _requests_to_end() -> Iterator[None]:
+    """A polite request, and a terminal that is closed, do what Ctrl-C does; `nohup` has the last word."""
+    wanted = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in wanted}
+    heard = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
+    for number in heard:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number in heard:
+            signal.signal(number, before[number])
 
 
 @contextmanager
@@ -47,7 +59,8 @@ def resumable(output: Path, quiet: bool) -> Iterator["Display"]:
 
 
 def _stop(advice: str) -> NoReturn:
-    print(f"\nInterrupted. {advice}", file=sys.stderr)
+    with suppress(OSError):  # The terminal may be gone.
+        print(f"\nInterrupted. {advice}", file=sys.stderr)
     sys.exit(130)
 
 

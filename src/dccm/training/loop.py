@@ -107,6 +107,8 @@ class _Run:
                 counts[name] += 1
             self.position.images += update.images
             watched = update.watched or watched
+            if self.is_out_of_time():
+                break  # Not at the end of the large batch, which can be a minute away.
         self.add(sums, counts, watched)
 
     def add(self, sums: dict[str, Tensor], counts: Counter[str], watched: Watched | None) -> None:
@@ -132,6 +134,11 @@ class _Run:
         """Share of the run that is done; brings the clock up to date."""
         self.position.seconds = self.clock.seconds
         return share_done(self.position, self.config, len(self.loader), self.loader.batches)
+
+    def is_out_of_time(self) -> bool:
+        """Whether a budget of minutes is used up."""
+        budget = self.config.budget_minutes
+        return budget is not None and self.clock.seconds >= 60 * budget
 
     def progress(self, record: Record | None) -> Progress:
         position, done, batches = self.position, self.done(), self.loader.batches
