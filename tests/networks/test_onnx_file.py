@@ -47,6 +47,21 @@ def test_the_file_beside_it_says_how_pixels_are_scaled(tmp_path: Path) -> None:
 
 
 @needs_onnxruntime
+def test_the_file_beside_it_says_how_images_are_resized(tmp_path: Path) -> None:
+    path = write_onnx(tmp_path / "mean.onnx")
+    images = IMAGES[:, ::2, ::2]
+    plain, beside = onnx_encoder(path), tmp_path / "mean.json"
+    beside.write_text('{"interpolation": "nearest"}')
+    nearest = onnx_encoder(path)
+    assert np.allclose(nearest(images), mean_colour(images) + ADDED, atol=1e-5)
+    assert not np.allclose(plain(images), nearest(images), atol=1e-5)
+    assert nearest.identity == f"{plain.identity} nearest"
+    beside.write_text('{"interpolation": "cubic"}')
+    with pytest.raises(UserError, match="interpolation in .*mean.json must be one of bicubic, .* got 'cubic'. Correct"):
+        onnx_encoder(path)
+
+
+@needs_onnxruntime
 def test_identity_follows_the_weights_and_not_the_folder(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     paths = [write_onnx(folder / "mean.onnx") for folder in (tmp_path, tmp_path / "other")]
