@@ -43,15 +43,15 @@ class Slow:
 
 
 def test_a_trial_on_few_images_foretells_the_time_of_all() -> None:
-    encoder, images = Slow(), np.zeros((200, 8, 8, 3), np.uint8)
+    encoder, images = Slow(), np.zeros((800, 8, 8, 3), np.uint8)
     seconds = expected_seconds(encoder, images)
-    assert seconds == pytest.approx(200 * PER_IMAGE)
-    assert encoder.calls == [1, 1, 2, 4, 8]  # Not more than one in sixteen at a time.
+    assert seconds == pytest.approx(800 * PER_IMAGE)
+    assert encoder.calls == [1, 1, 2, 4, 8]  # Not more than one in 64 at a time.
 
 
 def test_too_few_images_are_not_tried() -> None:
     encoder = Slow()
-    assert expected_seconds(encoder, np.zeros((15, 8, 8, 3), np.uint8)) is None
+    assert expected_seconds(encoder, np.zeros((63, 8, 8, 3), np.uint8)) is None
     assert not encoder.calls
 
 

@@ -14,7 +14,7 @@ from dccm.networks.feature_encoder import FeatureEncoder
 
 _ENOUGH_SECONDS = 0.25
 """A call that takes so long tells the speed."""
-_SAMPLED = 16
+_SAMPLED = 64
 """One image in so many may be computed just to foretell how long all of them take."""
 _FEWEST = 64
 """Images from which on a computation tells how fast the encoder is."""
