@@ -31,7 +31,6 @@ from benchmarks.timing import RESULTS, busy, in_turns, processor
 from dccm.arrays import Floats
 from dccm.data.images import ImageSet, Origin
 from dccm.data.synthetic import bars
-from dccm.errors import UserError
 from dccm.machine import keep_memory, require_compiler
 from dccm.networks.efficientnet import PREPROCESSING, EfficientNetLite0
 from dccm.networks.efficientnet_onnx import graph_of
@@ -52,19 +51,17 @@ _PIECE, _BATCH = 4, 16
 Work = dict[str, Callable[[], object]]
 
 
-def by_torch(pixels: Floats) -> Work:
-    """Bare passes by torch, as is, with batch norm in the convolutions, and compiled where there is a compiler."""
+def by_torch(pixels: Floats, *, compiled: bool) -> Work:
+    """Bare passes by torch, as is, with batch norm in the convolutions, and compiled."""
     images = torch.from_numpy(pixels).contiguous(memory_format=torch.channels_last)
     folded = folded_network(weights_file()).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     # Its weights and statistics change no time.
     plain = EfficientNetLite0().eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     networks: dict[str, Callable[[torch.Tensor], object]] = {"torch, channels_last": plain}
     networks["torch, batch norm folded"] = folded
-    try:
+    if compiled:
         require_compiler(torch.device("cpu"))
         networks["torch, compiled"] = torch.compile(folded)
-    except UserError as error:
-        print(error, file=sys.stderr)
 
     @torch.inference_mode()
     def passed(network: Callable[[torch.Tensor], object]) -> None:
@@ -116,13 +113,13 @@ def _extracted(image_set: ImageSet, encoder: FeatureEncoder, folder: Path) -> No
         features_of_images(image_set, encoder, cache=cache)
 
 
-def measured(count: int, rounds: int) -> dict[str, float]:
+def measured(count: int, rounds: int, *, compiled: bool) -> dict[str, float]:
     """Images per second of all, and the share of the fastest bare pass that extraction reaches."""
     keep_memory()
     noise = np.random.default_rng(0).integers(0, 256, (count, PREPROCESSING.side, PREPROCESSING.side, 3), np.uint8)
     pixels = scaled(noise, PREPROCESSING, channels_last=False)
     with TemporaryDirectory() as folder:
-        bare, whole = by_torch(pixels) | by_onnxruntime(pixels), extractions(count, Path(folder))
+        bare, whole = by_torch(pixels, compiled=compiled) | by_onnxruntime(pixels), extractions(count, Path(folder))
         seconds = in_turns(bare | whole, rounds)
     fastest = min(seconds[name] for name in bare)
     return {f"images/s {name}": count / value for name, value in seconds.items()} | {
@@ -180,15 +177,19 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--start", type=Path, metavar="SOURCE", help="time a second run on these images instead")
+    parser.add_argument(
+        "--compiled", action="store_true", help="let torch compile the network too, which takes minutes"
+    )
     parser.add_argument("--force", action="store_true", help="measure even if the machine is busy")
     parser.add_argument("--check", action="store_true", help="hold it against the bars instead of writing it")
     arguments = parser.parse_args()
     if busy() and not arguments.force:
         sys.exit(busy() + " Wait until it is idle, or give --force.")
     machine, vectors = processor()
-    rows = (
-        starts(arguments.start, arguments.rounds) if arguments.start else measured(arguments.images, arguments.rounds)
-    )
+    if arguments.start:
+        rows = starts(arguments.start, arguments.rounds)
+    else:
+        rows = measured(arguments.images, arguments.rounds, compiled=arguments.compiled)
     for name, value in rows.items():
         print(f"{name:64s} {value:10.3f}")
     if not arguments.check:
