@@ -177,9 +177,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--start", type=Path, metavar="SOURCE", help="time a second run on these images instead")
-    parser.add_argument(
-        "--compiled", action="store_true", help="let torch compile the network too, which takes minutes"
-    )
+    parser.add_argument("--compiled", action="store_true", help="also let torch compile the network, for minutes")
     parser.add_argument("--force", action="store_true", help="measure even if the machine is busy")
     parser.add_argument("--check", action="store_true", help="hold it against the bars instead of writing it")
     arguments = parser.parse_args()
