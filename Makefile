@@ -31,14 +31,16 @@ slow: setup
 	$(BIN)/pytest -q -m 'slow or data' -s
 
 # Ratios of speeds, on an idle machine; bench-check compares them with the committed table.
-# The second half is forced: the first one has asked for an idle machine, and is itself what made it busy.
+# What follows the first is forced: it has asked for an idle machine, and is itself what made it busy.
 bench: setup
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.load --force
+	$(BIN)/python -m benchmarks.features --force
 
 bench-check: setup
 	$(BIN)/python -m benchmarks.speed --check
 	$(BIN)/python -m benchmarks.load --force --check
+	$(BIN)/python -m benchmarks.features --force --check
 
 coverage: setup
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q --cov=dccm --cov-report=term-missing

@@ -1,4 +1,5 @@
 import pytest
+from benchmarks.features import LATEST, missed
 from benchmarks.speed import compared
 
 
@@ -20,3 +21,10 @@ def test_the_check_knows_which_ratios_should_be_large(name: str, before: float, 
 
 def test_the_check_leaves_out_what_was_not_measured() -> None:
     assert not compared({}, {"cost an image, 60,000 / 10,000 images": 1.0})
+
+
+def test_slow_extraction_and_a_late_start_miss_their_bars() -> None:
+    share = "extraction / fastest bare pass"
+    assert not missed({share: 0.95, LATEST: 2.5, "images/s extraction": 0.1})
+    assert missed({share: 0.8}) == [f"{share}: 0.800, must be at least 0.9"]
+    assert missed({LATEST: 3.5}) == [f"{LATEST}: 3.50, must be at most 3.0"]

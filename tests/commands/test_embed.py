@@ -84,11 +84,24 @@ def test_the_command_prints_where_vectors_are(
 
 
 def test_encoders_are_listed_with_what_they_were_trained_on(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = {row["encoder"]: row for row in list_encoders()}
+    rows = {row["encoder"]: row for row in list_encoders(tmp_path)}
     assert list(rows) == ["scratch", *(kind.example for kind in ENCODERS.values())]
     assert "with labels" in rows["efficientnet-lite0"]["trained on"]
     assert all(row["installed"] == "yes" or "pip install 'dccm[" in row["installed"] for row in rows.values())
     assert dccm("encoders", monkeypatch=monkeypatch) == 0
     assert "efficientnet-lite0" in capsys.readouterr().out
+
+
+def test_encoders_can_be_measured(
+    encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("encoders", "--cache", tmp_path, "--json")
+    assert dccm(*words, "--measure", encoder, monkeypatch=monkeypatch) == 0
+    first = {row["encoder"]: row["images/s"] for row in json.loads(capsys.readouterr().out)}
+    assert first[encoder] > 0
+    assert dccm(*words, monkeypatch=monkeypatch) == 0
+    assert {row["encoder"]: row["images/s"] for row in json.loads(capsys.readouterr().out)} == first
+    assert dccm(*words, "--measure", "efficientnet", monkeypatch=monkeypatch) == 2
+    assert "No encoder 'efficientnet'" in capsys.readouterr().err

@@ -125,6 +125,17 @@ def test_more_images_than_one_chunk_come_in_order_too() -> None:
     assert [number for images in loader(600, 10).ordered() for number in numbers(images)] == list(range(600))
 
 
+def test_a_sample_is_drawn_from_all_images_without_repetition() -> None:
+    drawn = [
+        [number for images in loader(600, 10, seed).sampled(60) for number in numbers(images)] for seed in (0, 0, 1)
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert drawn[0] == sorted(set(drawn[0]))
+    assert len(drawn[0]) == 60
+    assert len({number % 10 for number in drawn[0]}) == 10  # Classes that take turns are all in it.
+    assert [number for images in loader(600, 10).sampled(600) for number in numbers(images)] == list(range(600))
+
+
 def test_a_function_is_asked_about_every_image_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dccm.data.loader._PIXELS", 4 * 7)
     rows = loader(20, 5).over_all(lambda images: torch.tensor([[float(number), 1.0] for number in numbers(images)]))

@@ -1,26 +1,14 @@
-"""Small ONNX files, written by hand: an ONNX file is nested fields of protocol buffers, and few of them are needed."""
+"""Small ONNX files, some of them wrong on purpose."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-Field = bytes
+from dccm.networks.onnx_graph import field
+
 _FLOAT = 1
 ADDED = np.array([1, 2, 3], np.float32)
-
-
-def field(number: int, value: int | str | bytes) -> Field:
-    """One field: a whole number, or anything that has a length."""
-    if isinstance(value, int):
-        return _varint(number << 3) + _varint(value)
-    content = value.encode() if isinstance(value, str) else value
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
-
-
-def _varint(number: int) -> bytes:
-    low, rest = number & 127, number >> 7
-    return bytes([low | 128]) + _varint(rest) if rest else bytes([low])
 
 
 def _value(name: str, shape: list[int | str], kind: int) -> bytes:

@@ -45,7 +45,12 @@ def stand_in_for_timm(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             raise RuntimeError(f"Unknown model ({name})")
         return Flat()
 
-    wanted = {"input_size": (3, 16, 16), "mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25)}
+    wanted = {
+        "input_size": (3, 16, 16),
+        "mean": (0.5, 0.5, 0.5),
+        "std": (0.25, 0.25, 0.25),
+        "interpolation": "bilinear",
+    }
     data = SimpleNamespace(resolve_model_data_config=lambda _: wanted)
     monkeypatch.setitem(sys.modules, "timm", SimpleNamespace(create_model=create_model, data=data))
     return calls
@@ -71,6 +76,8 @@ def test_a_model_of_timm_has_its_own_preprocessing_and_no_classifier(monkeypatch
     encoder = open_encoder("timm:small", "cpu")
     assert calls == [("small", {"pretrained": True, "num_classes": 0})]
     assert (encoder.name, encoder.feature_size, encoder.preprocessing.side) == ("timm:small", 3, 16)
+    assert encoder.preprocessing.interpolation == "bilinear"
+    assert encoder.identity.endswith(" bilinear")
     assert np.allclose(encoder(WHITE), (1 - 0.5) / 0.25)
     with pytest.raises(UserError, match=r"'timm:smal' cannot be opened \(Unknown model \(smal\)\). Check its name"):
         open_encoder("timm:smal", "cpu")
@@ -95,6 +102,25 @@ def test_a_model_of_hugging_face_pools_or_has_a_class_token(
     assert options == {"use_safetensors": True, "trust_remote_code": False}
     assert encoder.preprocessing.side == 16
     assert np.allclose(encoder(WHITE), 2)
+
+
+@pytest.mark.parametrize(("number", "name"), [(None, "bicubic"), (2, "bilinear"), (3, "bicubic"), (1, "lanczos")])
+def test_a_model_of_hugging_face_names_its_interpolation_by_pillows_number(
+    number: int | None, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processor = {"size": 16, "do_normalize": False, "resample": number}
+    stand_in_for_transformers(monkeypatch, processor, Flat("pooler_output"))
+    encoder = open_encoder("hf:some/model", "cpu")
+    assert encoder.preprocessing.interpolation == name
+    # What was kept before interpolations were told apart is found again.
+    assert encoder.identity.endswith("1 1 1" if name == "bicubic" else f"1 1 1 {name}")
+
+
+def test_an_interpolation_that_is_not_known_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    processor = {"size": 16, "do_normalize": False, "resample": 9}
+    stand_in_for_transformers(monkeypatch, processor, Flat("pooler_output"))
+    with pytest.raises(UserError, match="interpolation in the settings of hf:x must be one of bicubic, .* got 9. Corr"):
+        open_encoder("hf:x", "cpu")
 
 
 def test_of_models_with_a_text_part_the_image_tower_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

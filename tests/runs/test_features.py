@@ -29,6 +29,8 @@ IMAGES = bars(50, side=8)
 class Counting:
     """An encoder that counts the images it has seen, and may fail at one of them."""
 
+    at_once = 4
+
     def __init__(self, identity: str = "counting 1", stop_at: int | None = None) -> None:
         self.name, self.identity, self.feature_size = "counting", identity, 64
         self.preprocessing = Preprocessing(8, (0, 0, 0), (1, 1, 1))
@@ -44,8 +46,9 @@ class Counting:
 
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_AT_ONCE", 4)
-    monkeypatch.setattr(module, "_COMMIT", 2)
+    monkeypatch.setattr(module, "_COMMIT", 8)
+    # These tests count images; how long they take is foretold by a trial on some of them.
+    monkeypatch.setattr(module, "expected_seconds", lambda *_: None)
 
 
 def folder_in(cache: Path) -> Path:
@@ -97,7 +100,8 @@ CHILD = """
 import os, signal, sys
 from pathlib import Path
 from tests.runs.test_features import IMAGES, Counting, features_of_images, module
-module._AT_ONCE, module._COMMIT = 4, 2
+module._COMMIT = 8
+module.expected_seconds = lambda *_: None
 class Killed(Counting):
     def __call__(self, images):
         if self.seen >= 20:

@@ -45,10 +45,22 @@ def embed(
     print_embedded(embedded, as_json)
 
 
-@app.command(epilog="Example: dccm encoders")
-def encoders(as_json: option.Json = False) -> None:
-    """List the encoders: size, licence, what they were trained on, and how to get those that are missing."""
-    from dccm.commands.lists import list_encoders
+@app.command(epilog="Example: dccm encoders --measure efficientnet-lite0")
+def encoders(
+    measured: Annotated[
+        str | None, typer.Option("--measure", metavar="NAME", help="First find out how fast this one is here.")
+    ] = None,
+    cache: option.Cache = None,
+    device: option.AnyDevice = "auto",
+    as_json: option.Json = False,
+) -> None:
+    """List the encoders: size, licence, what they were trained on, images/s on this machine, and how to get them.
+
+    Images/s are of the last time that features were computed, or of --measure.
+    """
+    from dccm.commands.lists import list_encoders, measure
     from dccm.printing import print_table
 
-    print_table(list_encoders(), as_json)
+    if measured is not None:
+        measure(measured, device, cache)
+    print_table(list_encoders(cache), as_json)

@@ -1,11 +1,14 @@
 """What there is to choose from: rows of a table, each a dictionary of its columns."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from dccm.config import read_presets
 from dccm.methods import METHODS
-from dccm.networks.pretrained import ENCODERS, SCRATCH
+from dccm.networks.pretrained import ENCODERS, SCRATCH, Kind, kind_of, open_encoder
 from dccm.runs.config import make_config
+from dccm.runs.speeds import known_speeds, measure_encoder
 
 Rows = list[dict[str, Any]]
 
@@ -16,15 +19,42 @@ def list_methods() -> Rows:
     return [{"method": name} | {key: getattr(kind, key) for key in fields} for name, kind in METHODS.items()]
 
 
-def list_encoders() -> Rows:
-    """The encoders: size, licence, what they were trained on, and whether they are there."""
-    columns = ("size", "licence", "trained on", "installed")
-    own = ("the method's own network, or pixels", "", "your images alone, without labels", "yes")
-    rows = {SCRATCH: own} | {
-        kind.example: (kind.size, kind.licence, kind.trained_on, "yes" if kind.installed() else f"no: {kind.get}")
-        for kind in ENCODERS.values()
-    }
+def list_encoders(cache: str | Path | None = None) -> Rows:
+    """The encoders: size, licence, what they were trained on, images/s where they worked, and whether they are there.
+
+    Args:
+        cache: Where is kept how fast they were; None: the user's cache folder.
+    """
+    columns = ("size", "licence", "trained on", "images/s", "installed")
+    speeds = known_speeds(cache)
+    own = ("the method's own network, or pixels", "", "your images alone, without labels", None, "yes")
+    rows = {SCRATCH: own} | {name: _encoder_row(kind_of(name), speeds.get(name)) for name in _encoder_names(speeds)}
     return [{"encoder": name} | dict(zip(columns, row)) for name, row in rows.items()]
+
+
+def _encoder_names(used: Iterable[str]) -> list[str]:
+    """An example of each kind, and behind it those of the kind that were used here."""
+    return [
+        name
+        for kind, entry in ENCODERS.items()
+        for name in dict.fromkeys([entry.example, *(other for other in sorted(used) if other.startswith(kind))])
+    ]
+
+
+def _encoder_row(kind: Kind, speed: float | None) -> tuple[Any, ...]:
+    installed = "yes" if kind.installed() else f"no: {kind.get}"
+    return kind.size, kind.licence, kind.trained_on, speed, installed
+
+
+def measure(encoder: str, device: str = "auto", cache: str | Path | None = None) -> None:
+    """Find out how fast an encoder is on this machine, in a second or a few; lists show it from then on.
+
+    Args:
+        encoder: Its name.
+        device: Where to compute.
+        cache: Where it is kept; None: the user's cache folder.
+    """
+    measure_encoder(open_encoder(encoder, device, cache), cache)
 
 
 def list_presets(method: str) -> Rows:

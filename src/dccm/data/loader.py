@@ -90,6 +90,16 @@ class Loader:
         for start in range(0, len(self.images), chunk):
             yield self._take(slice(start, start + chunk))
 
+    def sampled(self, count: int) -> Iterator[Tensor]:
+        """So many images drawn at random, in their own order; all of them if there are no more."""
+        if count >= len(self):
+            yield from self.ordered()
+            return
+        order = torch.randperm(len(self), generator=self._generator(torch.device("cpu"), -1, -1)).numpy()
+        chosen, chunk = np.sort(order[:count]), images_at_once(*self.images.shape[1:3])
+        for start in range(0, count, chunk):
+            yield self._take(chosen[start : start + chunk])
+
     def over_all(self, function: Callable[[Tensor], Tensor]) -> Floats:
         """What a function says of every image, (N, D), in their own order.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import get_args
+from typing import Literal, get_args
 
 import numpy as np
 from PIL import Image, ImageOps
@@ -12,6 +12,8 @@ from dccm.errors import require
 
 Size = tuple[int, int]
 """Height and width in pixels."""
+Interpolation = Literal["bicubic", "bilinear", "lanczos", "nearest", "box", "hamming"]
+"""How pixels between pixels are made."""
 
 
 def _stretch(image: Image.Image, size: Size, method: Image.Resampling) -> Image.Image:
@@ -48,25 +50,27 @@ def require_fit(fit: str) -> None:
     require(fit in get_args(Fit), f"fit must be {', '.join(others)} or {last}, got '{fit}'.")
 
 
-def fitted(image: Image.Image, size: Size, fit: Fit) -> Image.Image:
+def fitted(image: Image.Image, size: Size, fit: Fit, interpolation: Interpolation = "bicubic") -> Image.Image:
     """One image of this height and width."""
     height, width = size
     if image.size == (width, height):
         return image
     # All are antialiased; to shrink, a Hamming window does with half the work of a bicubic one.
     shrinks = image.width > width and image.height > height
-    return _WAYS[fit](image, (width, height), Image.Resampling.HAMMING if shrinks else Image.Resampling.BICUBIC)
+    chosen = "hamming" if shrinks and interpolation == "bicubic" else interpolation
+    return _WAYS[fit](image, (width, height), Image.Resampling[chosen.upper()])
 
 
-def resized(images: Bytes, size: Size, fit: Fit = "crop") -> Bytes:
+def resized(images: Bytes, size: Size, fit: Fit = "crop", interpolation: Interpolation = "bicubic") -> Bytes:
     """Images (N, H, W, C) of this height and width; they may have any number of channels."""
     if images.shape[1:3] == size:
         return images
     made = np.empty((len(images), *size, images.shape[3]), dtype=np.uint8)
     for image, target in zip(images, made, strict=True):
         if images.shape[3] == 3:
-            target[:] = np.asarray(fitted(Image.fromarray(image), size, fit))
+            target[:] = np.asarray(fitted(Image.fromarray(image), size, fit, interpolation))
             continue
         for channel in range(images.shape[3]):
-            target[..., channel] = np.asarray(fitted(Image.fromarray(image[..., channel]), size, fit))
+            plane = Image.fromarray(image[..., channel])
+            target[..., channel] = np.asarray(fitted(plane, size, fit, interpolation))
     return made

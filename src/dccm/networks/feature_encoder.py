@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, get_args
 
 import numpy as np
 import torch
@@ -10,11 +10,13 @@ from torch import Tensor, nn
 
 from dccm.arrays import Bytes, Floats
 from dccm.data.images import with_channels
-from dccm.data.resize import resized
+from dccm.data.resize import Interpolation, resized
 from dccm.errors import require
 
 Colour = tuple[float, float, float]
 """Red, green, blue."""
+_ON_CPU, _ON_GPU = 16, 128
+"""Images that torch computes at a time; with more, a CPU is slower."""
 
 
 class Preprocessing(NamedTuple):
@@ -23,10 +25,11 @@ class Preprocessing(NamedTuple):
     side: int
     mean: Colour
     std: Colour
+    interpolation: Interpolation = "bicubic"
 
     def colour_squares(self, images: Bytes) -> Bytes:
         """Images (B, H, W, C) in colour and of the encoder's side, (B, side, side, 3)."""
-        return resized(with_channels(images, 3), (self.side, self.side))
+        return resized(with_channels(images, 3), (self.side, self.side), interpolation=self.interpolation)
 
 
 class FeatureEncoder(Protocol):
@@ -48,6 +51,10 @@ class FeatureEncoder(Protocol):
     def preprocessing(self) -> Preprocessing:
         """What is done to images first."""
 
+    @property
+    def at_once(self) -> int:
+        """Images that it is best given at a time."""
+
     def __call__(self, images: Bytes) -> Floats:
         """Vectors of images (B, H, W, C) of any size, grey or colour: (B, D)."""
 
@@ -64,9 +71,10 @@ class TorchEncoder:
 
     def __init__(self, name: str, network: nn.Module, preprocessing: Preprocessing, device: torch.device) -> None:
         self.name, self.preprocessing, self.device = name, preprocessing, device
+        self.at_once = _ON_CPU if device.type == "cpu" else _ON_GPU
         self.identity = identity_of(name, tensors_checksum(network.state_dict()), preprocessing)
         self.network = network.to(device).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
-        self.scale = [torch.tensor(values, device=device).view(1, 3, 1, 1) * 255 for values in preprocessing[1:]]
+        self.scale = [torch.tensor(values, device=device).view(1, 3, 1, 1) * 255 for values in preprocessing[1:3]]
         self.feature_size = len(self(np.zeros((1, preprocessing.side, preprocessing.side, 3), np.uint8))[0])
 
     @torch.inference_mode()
@@ -92,8 +100,21 @@ def require_vectors(name: str, shape: tuple[int, ...], count: int) -> None:
 
 def identity_of(name: str, checksum: str, preprocessing: Preprocessing) -> str:
     """What distinguishes an encoder from all others whose vectors differ from its own."""
-    side, mean, std = preprocessing
-    return f"{name} {checksum} {side} {' '.join(f'{value:g}' for value in (*mean, *std))}"
+    side, mean, std, interpolation = preprocessing
+    # The usual one is not named, so that features stay found that were kept before there were others.
+    other = "" if interpolation == "bicubic" else f" {interpolation}"
+    return f"{name} {checksum} {side} {' '.join(f'{value:g}' for value in (*mean, *std))}{other}"
+
+
+def require_interpolation(name: Any, place: str) -> None:
+    """Refuse a way to resize that is not known.
+
+    Args:
+        name: What was stated.
+        place: Where.
+    """
+    known = get_args(Interpolation)
+    require(name in known, f"interpolation in {place} must be one of {', '.join(known)}, got {name!r}. Correct it.")
 
 
 def tensors_checksum(tensors: Mapping[str, Tensor]) -> str:

@@ -9,13 +9,15 @@ from importlib import import_module
 from typing import Any
 
 import torch
+from PIL import Image
 from torch import Tensor, nn
 
 from dccm.errors import UserError
-from dccm.networks.feature_encoder import Preprocessing, TorchEncoder
+from dccm.networks.feature_encoder import Preprocessing, TorchEncoder, require_interpolation
 
 TIMM_EXTRA = "pip install 'dccm[timm]'"
 HF_EXTRA = "pip install 'dccm[hf]'"
+_RESAMPLING: dict[Any, Any] = {method.value: method.name.lower() for method in Image.Resampling}
 
 
 def timm_encoder(model: str, device: torch.device) -> TorchEncoder:
@@ -27,9 +29,10 @@ def timm_encoder(model: str, device: torch.device) -> TorchEncoder:
         wanted = timm.data.resolve_model_data_config(network)
     except Exception as error:  # Whatever timm, the hub or the network raise.
         raise _not_opened(name, error) from error
-    return TorchEncoder(
-        name, network, Preprocessing(wanted["input_size"][-1], tuple(wanted["mean"]), tuple(wanted["std"])), device
-    )
+    interpolation = wanted.get("interpolation", "bicubic")
+    require_interpolation(interpolation, f"the settings of {name}")
+    scale = tuple(wanted["mean"]), tuple(wanted["std"])
+    return TorchEncoder(name, network, Preprocessing(wanted["input_size"][-1], *scale, interpolation), device)
 
 
 def hf_encoder(model: str, device: torch.device) -> TorchEncoder:
@@ -41,7 +44,8 @@ def hf_encoder(model: str, device: torch.device) -> TorchEncoder:
         whole = transformers.AutoModel.from_pretrained(model, use_safetensors=True, trust_remote_code=False)
     except Exception as error:
         raise _not_opened(name, error) from error
-    return TorchEncoder(name, _Pooled(getattr(whole, "vision_model", whole)), _of_processor(processor), device)
+    preprocessing = _of_processor(processor, name)
+    return TorchEncoder(name, _Pooled(getattr(whole, "vision_model", whole)), preprocessing, device)
 
 
 class _Pooled(nn.Module):
@@ -59,7 +63,7 @@ class _Pooled(nn.Module):
         return vectors.flatten(1)  # Convolutional models keep two axes of length one.
 
 
-def _of_processor(processor: Mapping[str, Any]) -> Preprocessing:
+def _of_processor(processor: Mapping[str, Any], name: str) -> Preprocessing:
     """What a processor of Hugging Face does to images, in our terms."""
     size = (processor.get("do_center_crop") and processor.get("crop_size")) or processor["size"]
     side = size if isinstance(size, int) else size.get("height") or size.get("shortest_edge")
@@ -67,7 +71,11 @@ def _of_processor(processor: Mapping[str, Any]) -> Preprocessing:
     mean, std = (
         tuple(processor[key]) if scaled else (value,) * 3 for key, value in (("image_mean", 0.0), ("image_std", 1.0))
     )
-    return Preprocessing(int(side), mean, std)
+    # Processors have Pillow's number of the way to resize.
+    number = processor.get("resample")
+    interpolation: Any = "bicubic" if number is None else _RESAMPLING.get(number, number)
+    require_interpolation(interpolation, f"the settings of {name}")
+    return Preprocessing(int(side), mean, std, interpolation)
 
 
 def _imported(module: str, encoder: str, extra: str) -> Any:

@@ -10,10 +10,11 @@ import torch
 from dccm.errors import choose, require
 from dccm.machine import choose_device
 from dccm.networks import efficientnet_weights as efficientnet
+from dccm.networks.efficientnet_onnx import fastest_encoder
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.networks.hubs import HF_EXTRA, TIMM_EXTRA, hf_encoder, timm_encoder
-from dccm.networks.onnx_file import EXTRA as ONNX_EXTRA
-from dccm.networks.onnx_file import OnnxEncoder
+from dccm.networks.onnx_encoder import EXTRA as ONNX_EXTRA
+from dccm.networks.onnx_file import onnx_encoder
 
 SCRATCH = "scratch"
 """No pretrained encoder: methods see the images themselves."""
@@ -38,9 +39,13 @@ def _package(module: str) -> Callable[[], bool]:
     return lambda: find_spec(module) is not None
 
 
+def _lite0(name: str, weights: Path, device: torch.device) -> FeatureEncoder:
+    return fastest_encoder(name, efficientnet.folded_network(weights), device)
+
+
 ENCODERS: dict[str, Kind] = {
     efficientnet.NAME: Kind(
-        lambda _, device, cache: efficientnet.efficientnet_lite0(device, cache),
+        lambda _, device, cache: _lite0(efficientnet.NAME, efficientnet.weights_file(cache), device),
         efficientnet.NAME,
         "3.4 M weights, 1,280 features",
         "Apache-2.0",
@@ -49,7 +54,7 @@ ENCODERS: dict[str, Kind] = {
         efficientnet.EXTRA,
     ),
     "file:": Kind(
-        lambda path, device, _: efficientnet.efficientnet_from(Path(path), f"file:{path}", device),
+        lambda path, device, _: _lite0(f"file:{path}", Path(path), device),
         "file:weights.safetensors",
         "as efficientnet-lite0",
         "the file's",
@@ -58,7 +63,7 @@ ENCODERS: dict[str, Kind] = {
         "",
     ),
     "onnx:": Kind(
-        lambda path, _, __: OnnxEncoder(Path(path)),
+        lambda path, _, __: onnx_encoder(Path(path)),
         "onnx:model.onnx",
         "the file's",
         "the file's",
@@ -106,6 +111,11 @@ def open_encoder(name: str, device: str = "auto", cache: str | Path | None = Non
     require(name != SCRATCH, "encoder 'scratch' has no weights of its own. Choose a pretrained one.")
     kind, rest = _divided(name)
     return ENCODERS[kind].opened(rest, choose_device(device), cache)
+
+
+def kind_of(name: str) -> Kind:
+    """The kind that a pretrained encoder of this name is of."""
+    return ENCODERS[_divided(name)[0]]
 
 
 def _divided(name: str) -> tuple[str, str]:

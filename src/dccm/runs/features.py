@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import os
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +20,7 @@ from zlib import crc32
 
 import numpy as np
 
-from dccm.arrays import Floats, Halves, ImageShape, Inputs
+from dccm.arrays import Bytes, Floats, Halves, ImageShape, Inputs
 from dccm.data.cache import locked
 from dccm.data.images import ImageSet
 from dccm.errors import require
@@ -28,13 +29,12 @@ from dccm.machine import keep_memory
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.networks.pretrained import SCRATCH, open_encoder
 from dccm.runs.config import RunConfig
+from dccm.runs.speeds import duration, expected_seconds, note_speed
 from dccm.training.progress import OnProgress, Stage, ignore
 
 FORMAT = 1
-_AT_ONCE = 16
-"""Images that the encoder sees at a time; with more, a CPU is slower."""
-_COMMIT = 8
-"""Batches between two points from which a stopped computation goes on."""
+_COMMIT = 128
+"""Images, at least, between two points from which a stopped computation goes on."""
 _PIECE = 1 << 20
 
 
@@ -116,7 +116,7 @@ def features_of_images(
                 if (folder / "manifest.json").exists():
                     say(f"The features in {folder} are damaged or of other images; they are computed anew.")
                     (folder / "manifest.json").unlink()
-                _fill(folder, wanted, image_set, encoder, on_progress)
+                _fill(folder, wanted, image_set, encoder, on_progress, say, cache)
                 features = open_features(folder, wanted)
     except OSError as error:
         kept, again = "what is computed so far is kept", "then compute the features again, or choose another cache"
@@ -160,33 +160,53 @@ def _key(wanted: dict[str, Any]) -> str:
 
 
 def _fill(
-    folder: Path, wanted: dict[str, Any], image_set: ImageSet, encoder: FeatureEncoder, on_progress: OnProgress
+    folder: Path,
+    wanted: dict[str, Any],
+    image_set: ImageSet,
+    encoder: FeatureEncoder,
+    on_progress: OnProgress,
+    say: Callable[[str], None],
+    cache: str | Path | None,
 ) -> None:
     """Compute what is not computed yet, and complete the folder."""
     keep_memory()
     count = wanted["images"]
-    done, checksum = _progress(folder, wanted)
+    begun, checksum = _progress(folder, wanted)
+    _foretell(encoder, image_set.images[begun:], say)
+    started, done, committed = time.perf_counter(), begun, begun
     head = _header((count, wanted["features"]))
     with _opened(folder, done) as file:
         file.write(head)
         file.truncate(len(head) + done * 2 * wanted["features"])
         file.seek(0, os.SEEK_END)
-        for number, start in enumerate(range(done, count, _AT_ONCE), start=1):
+        for start in range(begun, count, encoder.at_once):
             content = _computed(image_set, encoder, start).tobytes()
             file.write(content)
-            checksum, done = crc32(content, checksum), min(start + _AT_ONCE, count)
-            if number % _COMMIT == 0:
+            checksum, done = crc32(content, checksum), min(start + encoder.at_once, count)
+            if done - committed >= _COMMIT:
                 _commit(folder, file, {"wanted": wanted, "done": done, "checksum": checksum})
+                committed = done
             on_progress(Stage("features", done / count))
         file.flush()
         os.fsync(file.fileno())
     write_atomically(folder / "manifest.json", json.dumps(wanted | {"checksum": f"{checksum:08x}"}, indent=1) + "\n")
     (folder / "progress.json").unlink(missing_ok=True)
+    note_speed(encoder, count - begun, time.perf_counter() - started, cache)
+
+
+def _foretell(encoder: FeatureEncoder, images: Bytes, say: Callable[[str], None]) -> None:
+    """Say how long it will take."""
+    seconds = expected_seconds(encoder, images)
+    if seconds is not None:
+        say(
+            f"The features of {len(images):,} images by {encoder.name} take about {duration(seconds)}; later runs find "
+            "them in the cache."
+        )
 
 
 def _computed(image_set: ImageSet, encoder: FeatureEncoder, start: int) -> Halves:
     """The vectors of some images."""
-    vectors = encoder(image_set.images[start : start + _AT_ONCE])
+    vectors = encoder(image_set.images[start : start + encoder.at_once])
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(bad):
         name = image_set.names[start + int(bad[0])]
