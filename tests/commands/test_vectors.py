@@ -16,7 +16,17 @@ from dccm.runs.model import Model
 from tests.networks.weights import write_weights
 from tests.test_cli import dccm
 
-VECTOR_METHODS = ["kmeans", "spectral", "agglomerative", "dccm"]
+VECTOR_METHODS = ["kmeans", "spectral", "agglomerative", "dccm", "dec", "dac", "scan", "temi", "turtle"]
+QUICK: dict[str, dict[str, Any]] = {
+    # Each colour has ten images: with the usual 20 neighbours all would be linked to other colours.
+    "spectral": {"neighbours": 8},
+    "dccm": {"mini_batch": 10},
+    "dec": {"mini_batch": 10},
+    "dac": {"mini_batch": 10},
+    "scan": {"start": "kmeans", "epochs": 20},
+    "temi": {"start": "kmeans", "epochs": 20},
+    "turtle": {"start": "kmeans", "epochs": 1},
+}
 
 
 def coloured(count: int, seed: int = 0) -> ImageSet:
@@ -39,13 +49,12 @@ def clustered(encoder: str, output: Path, method: str = "kmeans", **given: Any) 
 
 @pytest.mark.parametrize("method", VECTOR_METHODS)
 def test_vectors_are_clustered_and_new_images_join_them(method: str, encoder: str, tmp_path: Path) -> None:
-    # Each colour has ten images: with the usual 20 neighbours all would be linked to other colours.
-    settings = {"spectral": {"neighbours": 8}, "dccm": {"mini_batch": 10}}.get(method, {})
+    settings = QUICK.get(method, {})
     made = clustered(encoder, tmp_path / "run", method, cache=tmp_path / "cache", settings=settings)
     assert made.result.scores is not None
     assert made.result.scores["acc"] == 1
     assert made.model.shape == (1280, 1, 1)
-    assert made.directory.read_embedding().shape == (30, 64 if method == "dccm" else 1280)
+    assert made.directory.read_embedding().shape == (30, 1280 if method in ("kmeans", "spectral", "agglomerative") else 64)
     assert made.directory.read_thumbnails(30).images.shape[1:] == (16, 16, 3)
     known = predict(tmp_path / "run", coloured(30), device="cpu", cache=tmp_path / "cache").assignments.clusters
     assert np.array_equal(known, made.directory.read_assignments().clusters)
@@ -105,7 +114,8 @@ def test_a_damaged_description_of_the_encoder_is_refused(stored: Any, encoder: s
 
 @pytest.mark.parametrize("method", sorted(set(METHODS) - set(VECTOR_METHODS)))
 def test_methods_that_learn_from_pictures_refuse_vectors(method: str, tmp_path: Path) -> None:
-    words = f"encoder must be 'scratch' for the method '{method}', .* Methods that take vectors: dccm, kmeans, spec"
+    reason = METHODS[method].no_vectors
+    words = f"encoder must be 'scratch' for the method '{method}', which {reason}, .* Methods that take vectors: dccm, k"
     with pytest.raises(UserError, match=words):
         cluster("photos", 3, method, encoder="efficientnet-lite0", output=tmp_path / "run")
 

@@ -114,8 +114,8 @@ class SCANMethod(GradientMethod[SCANConfig]):
         self.register_buffer("losses", torch.zeros(config.heads))  # Running mean of each head's.
         rate = config.learning_rate
         self.optimizers = {
-            "neighbours": torch.optim.Adam(self.heads.parameters(), lr=rate),
-            "self_labelling": torch.optim.Adam(self.heads.parameters(), lr=rate),
+            "neighbours": torch.optim.Adam(self.heads.parameters(), lr=rate, fused=True),
+            "self_labelling": torch.optim.Adam(self.heads.parameters(), lr=rate, fused=True),
         }
 
     @property

@@ -101,7 +101,9 @@ class TEMIMethod(GradientMethod[TEMIConfig]):
         self.register_buffer("losses", torch.zeros(config.heads))  # Running mean of each head's.
         self.register_buffer("marginal", torch.full((config.heads, n_clusters), 1 / n_clusters))
         weights = self.students.parameters()
-        self.optimizers = {"all": torch.optim.AdamW(weights, config.learning_rate, weight_decay=config.weight_decay)}
+        self.optimizers = {
+            "all": torch.optim.AdamW(weights, config.learning_rate, weight_decay=config.weight_decay, fused=True)
+        }
 
     @property
     def fewest_images(self) -> int:

@@ -98,8 +98,8 @@ class TURTLEMethod(GradientMethod[TURTLEConfig]):
         labellings = [weight for space in self._spaces for weight in space.labelling.parameters()]
         classifiers = [weight for space in self._spaces for weight in space.classifier.parameters()]
         self.optimizers = {
-            "labelling": torch.optim.Adam(labellings, lr=config.learning_rate),
-            "classifiers": torch.optim.Adam(classifiers, lr=config.inner_rate),
+            "labelling": torch.optim.Adam(labellings, lr=config.learning_rate, fused=True),
+            "classifiers": torch.optim.Adam(classifiers, lr=config.inner_rate, fused=True),
         }
 
     @property
