@@ -28,7 +28,7 @@ from tests.support import random_prediction, seeded
 
 HEADS = [name for name, kind in METHODS.items() if kind.takes_vectors and issubclass(kind, GradientMethod)]
 ONLY_VECTORS = [name for name in HEADS if METHODS[name].needs_vectors]
-EPOCHS = {"dccm": 10, "dec": 10, "dac": 10, "scan": 40, "temi": 40, "turtle": 4}
+EPOCHS = {"dccm": 10, "dec": 10, "dac": 10, "scan": 40, "temi": 40, "turtle": 2}
 SAME = ("history.jsonl", "assignments.csv", "model/weights.safetensors", "model/model.json")
 
 

@@ -69,7 +69,7 @@ def test_teachers_follow_their_students_slowly_and_have_no_gradient() -> None:
 
 
 def test_the_mean_prediction_is_a_running_one() -> None:
-    model, method = begun(marginal_momentum=0.5)
+    _, method = begun(marginal_momentum=0.5)
     points = method.neighbourhood.points.rows[:10]
     said = method._taught(points)
     torch.testing.assert_close(method.marginal, 1 / 6 + said.mean(dim=1) / 2)
