@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dccm.commands.cluster import cluster
+from dccm.commands.lists import list_methods
 from dccm.commands.predict import predict
 from dccm.data.images import ImageSet
 from dccm.errors import UserError
@@ -158,3 +159,14 @@ def test_the_command_takes_an_encoder(
     words = ("cluster", tmp_path / "images.npz", "-k", 3, "-m", "kmeans", "--encoder", encoder, "-o", tmp_path / "run")
     assert dccm(*words, "--quiet", monkeypatch=monkeypatch) == 0
     assert "which was trained on other images" in capsys.readouterr().out
+
+
+def test_the_list_of_methods_says_what_each_takes() -> None:
+    takes = {row["method"]: row["takes"] for row in list_methods()}
+    assert (takes["rotnet"], takes["dccm"], takes["scan"]) == ("images", "images, vectors", "vectors")
+
+
+def test_methods_that_need_vectors_refuse_pictures_before_they_are_read(tmp_path: Path) -> None:
+    words = "encoder must be a pretrained one for the method 'scan', which clusters vectors, got 'scratch'. For example"
+    with pytest.raises(UserError, match=words):
+        cluster("photos", 3, "scan", output=tmp_path / "run")

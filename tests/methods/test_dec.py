@@ -195,7 +195,7 @@ def test_on_vectors_a_linear_layer_takes_the_place_of_the_autoencoder() -> None:
         (
             bars(30, side=8).images,
             {"network": "linear", "pretraining": 0.0},
-            "must be 'dense' or 'conv' on pictures, g",
+            "must be 'dense' or 'conv' on pictures",
         ),
         (blobs(30)[0], {"network": "linear"}, "pretraining must be 0 with network = 'linear', which has no decoder"),
     ],
