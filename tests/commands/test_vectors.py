@@ -27,7 +27,8 @@ QUICK: dict[str, dict[str, Any]] = {
     "dac": {"mini_batch": 10},
     "scan": {"start": "kmeans", "epochs": 20},
     "temi": {"start": "kmeans", "epochs": 20},
-    "turtle": {"start": "kmeans", "epochs": 1},
+    # In as many dimensions as there are images, ten steps would be enough to learn any labelling.
+    "turtle": {"start": "kmeans", "epochs": 1, "inner_steps": 1},
 }
 
 

@@ -20,6 +20,8 @@ Start = Literal["random", "kmeans"]
 
 _SAMPLE = 10_000
 """Points that k-means sees at most where it only begins a head."""
+_STARTS = 10
+"""Starts of k-means for all heads together, but at least one for each."""
 _SURE = 0.5
 """Probability from which an image is counted as sure of its cluster."""
 
@@ -82,7 +84,7 @@ def begin_heads(heads: LinearHeads, points: Floats, seed: int) -> None:
     count, device = heads.weight.shape[2], heads.weight.device
     for head in range(len(heads.weight)):
         order = torch.randperm(len(points), generator=torch.Generator().manual_seed(seed * len(heads.weight) + head))
-        readout = KMeansReadout(count, n_init=1)
+        readout = KMeansReadout(count, n_init=max(1, _STARTS // len(heads.weight)))
         readout.fit(points[order[:_SAMPLE].numpy()], seed + head)
         heads.begin(head, readout.centres.to(device), readout.scale.to(device))
 
