@@ -13,7 +13,7 @@ from dccm.errors import UserError
 from dccm.evaluation.metrics import accuracy
 from dccm.methods import METHODS
 from dccm.methods.base import GradientMethod
-from dccm.methods.heads import Neighbourhood, begin_heads, neighbour_count, watched
+from dccm.methods.heads import Neighbourhood, begin_heads, mini_batches, neighbour_count, watched
 from dccm.networks.components import LinearHeads
 from dccm.runs.config import RunConfig, make_config
 from dccm.runs.directory import RunDirectory
@@ -34,7 +34,7 @@ SAME = ("history.jsonl", "assignments.csv", "model/weights.safetensors", "model/
 
 def config_of(method: str, **more: Any) -> RunConfig:
     given = {"n_clusters": 3, "batch_size": 75, "mini_batch": 25, "device": "cpu", "encoder": "efficientnet-lite0"}
-    given |= {"epochs": EPOCHS[method]} | ({"heads": 4} if method in ("scan", "temi") else {})
+    given |= {"epochs": EPOCHS[method]} | ({"heads": 4, "fewest_steps": 1} if method in ("scan", "temi") else {})
     return make_config(method, overrides=given | more)
 
 
@@ -147,6 +147,14 @@ def test_neighbours_are_found_with_progress_and_drawn_for_their_own_image() -> N
     images, others = neighbourhood.pairs(torch.tensor([4, 0, 3]), seeded())
     assert images.flatten().tolist() == [20, 0, 11]
     assert others.flatten().tolist() == [21, 1, 10]
+
+
+@pytest.mark.parametrize(("fewest", "times"), [(1, 1), (3, 1), (4, 2), (20, 7)])
+def test_small_sets_are_gone_through_several_times(fewest: int, times: int) -> None:
+    parts = list(mini_batches(torch.arange(100, 160), 20, fewest, seeded()))
+    assert [len(part) for part in parts] == [20] * 3 * times
+    assert torch.cat(parts).bincount()[100:].tolist() == [times] * 60
+    assert times == 1 or not torch.equal(parts[0], parts[3])
 
 
 @pytest.mark.parametrize(("images", "n_clusters", "expected"), [(60_000, 10, 20), (600, 20, 15), (30, 20, 1)])

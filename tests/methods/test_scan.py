@@ -17,7 +17,13 @@ VECTORS = blobs(60)[0]
 
 
 def begun(**settings: Any) -> tuple[Model, SCANMethod]:
-    given = {"n_clusters": 3, "mini_batch": 20, "heads": 4, "encoder": "efficientnet-lite0"} | settings
+    given = {
+        "n_clusters": 3,
+        "mini_batch": 20,
+        "heads": 4,
+        "fewest_steps": 1,
+        "encoder": "efficientnet-lite0",
+    } | settings
     model = new_model(VECTORS, make_config("scan", overrides=given))
     assert isinstance(model.method, SCANMethod)
     model.method.before_epoch(model.loader(VECTORS), Moment(0, 0.0))

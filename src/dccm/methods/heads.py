@@ -1,12 +1,14 @@
 """What methods that learn heads on the vectors of a pretrained encoder share."""
 
+import math
+from collections.abc import Iterator
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from dccm.arrays import Floats, ImageShape
-from dccm.data.loader import Loader
+from dccm.data.loader import Loader, equal_parts
 from dccm.errors import require
 from dccm.grouping.neighbours import nearest
 from dccm.grouping.readout import KMeansReadout
@@ -77,6 +79,18 @@ class Neighbourhood(nn.Module):
 def neighbour_count(wanted: int, images: int, n_clusters: int) -> int:
     """At most so many neighbours that half of a cluster of mean size holds them: more would be of other clusters."""
     return max(1, min(wanted, images // (2 * n_clusters)))
+
+
+def mini_batches(index: Tensor, size: int, fewest: int, generator: torch.Generator) -> Iterator[Tensor]:
+    """Images of a large batch in parts of about `size`, in random order: all once, or as often as `fewest` parts need.
+
+    Another time an image comes with other neighbours. Without it a set of some hundred images would be over before its
+    heads have learnt.
+    """
+    parts = equal_parts(len(index), size)
+    for _ in range(math.ceil(fewest / parts)):
+        order = torch.randperm(len(index), generator=generator, device=index.device)
+        yield from index[order].tensor_split(parts)
 
 
 def begin_heads(heads: LinearHeads, points: Floats, seed: int) -> None:

@@ -15,12 +15,13 @@ from torch import Tensor
 
 from dccm.arrays import ImageShape
 from dccm.config import Count, Momentum, NotNegative, Positive, Section, Several, Share
-from dccm.data.loader import Batch, Loader, equal_parts
+from dccm.data.loader import Batch, Loader
 from dccm.methods.base import GradientMethod
 from dccm.methods.heads import (
     Neighbourhood,
     Start,
     begin_heads,
+    mini_batches,
     neighbour_count,
     points_of,
     require_vectors,
@@ -54,6 +55,8 @@ class SCANConfig(Section):
     """Heads begin at random, as in the paper, or each where another start of k-means ends."""
     mini_batch: Several = 128
     """Images in one gradient step."""
+    fewest_steps: Count = 20
+    """Gradient steps per large batch at least; sets of few mini-batches are gone through several times. Ours."""
     learning_rate: Positive = 1e-3
     """Step size of Adam; ten times the paper's, as one linear layer learns and not a whole network."""
 
@@ -136,7 +139,8 @@ class SCANMethod(GradientMethod[SCANConfig]):
         """Mini-batches of the stage that the run is in."""
         index = batch.index.to(self.losses.device)
         own_labels = batch.done >= 1 - self.config.self_labelling
-        for part in index.tensor_split(equal_parts(len(index), self.config.mini_batch)):
+        size, fewest = self.config.mini_batch, self.config.fewest_steps
+        for part in mini_batches(index, size, fewest, batch.generator):
             yield (self._self_labelled if own_labels else self._consistent)(part, batch.generator)
 
     def _consistent(self, index: Tensor, generator: torch.Generator) -> Update:

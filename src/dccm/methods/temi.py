@@ -14,12 +14,13 @@ from torch import Tensor
 
 from dccm.arrays import ImageShape
 from dccm.config import Count, Momentum, NotNegative, Positive, Section, Several, Share
-from dccm.data.loader import Batch, Loader, equal_parts
+from dccm.data.loader import Batch, Loader
 from dccm.methods.base import GradientMethod
 from dccm.methods.heads import (
     Neighbourhood,
     Start,
     begin_heads,
+    mini_batches,
     neighbour_count,
     points_of,
     require_vectors,
@@ -50,6 +51,8 @@ class TEMIConfig(Section):
     """Heads begin at random, as in the paper, or each where another start of k-means ends."""
     mini_batch: Several = 128
     """Images in one gradient step; ours, so that small sets have some steps in an epoch. The paper's is 512."""
+    fewest_steps: Count = 20
+    """Gradient steps per large batch at least; sets of few mini-batches are gone through several times. Ours."""
     learning_rate: Positive = 1e-3
     """Step size of AdamW; ten times the paper's, as heads are single linear layers here."""
     weight_decay: NotNegative = 1e-4
@@ -123,7 +126,8 @@ class TEMIMethod(GradientMethod[TEMIConfig]):
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Students learn from mini-batches of pairs; teachers follow them after each step."""
         index = batch.index.to(self.losses.device)
-        for part in index.tensor_split(equal_parts(len(index), self.config.mini_batch)):
+        size, fewest = self.config.mini_batch, self.config.fewest_steps
+        for part in mini_batches(index, size, fewest, batch.generator):
             points = torch.cat(self.neighbourhood.pairs(part, batch.generator))
             teacher = self._taught(points)
             losses = self._losses(self.students(points).softmax(dim=2), teacher)
