@@ -31,5 +31,10 @@ def test_predictions_of_known_images_are_their_labels(fitted: ImageClusterer, tm
 
 
 def test_methods_that_learn_from_pictures_refuse_an_encoder() -> None:
-    with pytest.raises(UserError, match="encoder must be 'scratch' for the method 'dac'"):
-        ImageClusterer(3, method="dac", encoder="efficientnet-lite0").fit(coloured(9).images)
+    with pytest.raises(UserError, match="encoder must be 'scratch' for the method 'rotnet', which turns"):
+        ImageClusterer(3, method="rotnet", encoder="efficientnet-lite0").fit(coloured(9).images)
+
+
+def test_methods_that_need_vectors_refuse_to_do_without_an_encoder() -> None:
+    with pytest.raises(UserError, match="encoder must be a pretrained one for the method 'temi', .* got 'scratch'"):
+        ImageClusterer(3, method="temi", encoder="scratch").fit(coloured(9).images)

@@ -8,15 +8,28 @@ import numpy as np
 import pytest
 
 from dccm.commands.cluster import cluster
+from dccm.commands.lists import list_methods
 from dccm.commands.predict import predict
 from dccm.data.images import ImageSet
 from dccm.errors import UserError
 from dccm.methods import METHODS
+from dccm.methods.base import GradientMethod
 from dccm.runs.model import Model
 from tests.networks.weights import write_weights
 from tests.test_cli import dccm
 
-VECTOR_METHODS = ["kmeans", "spectral", "agglomerative", "dccm"]
+VECTOR_METHODS = ["kmeans", "spectral", "agglomerative", "dccm", "dec", "dac", "scan", "temi", "turtle"]
+QUICK: dict[str, dict[str, Any]] = {
+    # Each colour has ten images: with the usual 20 neighbours all would be linked to other colours.
+    "spectral": {"neighbours": 8},
+    "dccm": {"mini_batch": 10},
+    "dec": {"mini_batch": 10},
+    "dac": {"mini_batch": 10},
+    "scan": {"start": "kmeans", "epochs": 20},
+    "temi": {"start": "kmeans", "epochs": 20},
+    # In as many dimensions as there are images, ten steps would be enough to learn any labelling.
+    "turtle": {"start": "kmeans", "epochs": 1, "inner_steps": 1},
+}
 
 
 def coloured(count: int, seed: int = 0) -> ImageSet:
@@ -39,13 +52,13 @@ def clustered(encoder: str, output: Path, method: str = "kmeans", **given: Any) 
 
 @pytest.mark.parametrize("method", VECTOR_METHODS)
 def test_vectors_are_clustered_and_new_images_join_them(method: str, encoder: str, tmp_path: Path) -> None:
-    # Each colour has ten images: with the usual 20 neighbours all would be linked to other colours.
-    settings = {"spectral": {"neighbours": 8}, "dccm": {"mini_batch": 10}}.get(method, {})
+    settings = QUICK.get(method, {})
     made = clustered(encoder, tmp_path / "run", method, cache=tmp_path / "cache", settings=settings)
     assert made.result.scores is not None
     assert made.result.scores["acc"] == 1
     assert made.model.shape == (1280, 1, 1)
-    assert made.directory.read_embedding().shape == (30, 64 if method == "dccm" else 1280)
+    size = 64 if issubclass(METHODS[method], GradientMethod) else 1280
+    assert made.directory.read_embedding().shape == (30, size)
     assert made.directory.read_thumbnails(30).images.shape[1:] == (16, 16, 3)
     known = predict(tmp_path / "run", coloured(30), device="cpu", cache=tmp_path / "cache").assignments.clusters
     assert np.array_equal(known, made.directory.read_assignments().clusters)
@@ -105,7 +118,8 @@ def test_a_damaged_description_of_the_encoder_is_refused(stored: Any, encoder: s
 
 @pytest.mark.parametrize("method", sorted(set(METHODS) - set(VECTOR_METHODS)))
 def test_methods_that_learn_from_pictures_refuse_vectors(method: str, tmp_path: Path) -> None:
-    words = f"encoder must be 'scratch' for the method '{method}', .* Methods that take vectors: dccm, kmeans, spec"
+    reason = METHODS[method].no_vectors
+    words = f"encoder must be 'scratch' for the method '{method}', which {reason}, .* Methods that take vectors: dccm"
     with pytest.raises(UserError, match=words):
         cluster("photos", 3, method, encoder="efficientnet-lite0", output=tmp_path / "run")
 
@@ -146,3 +160,14 @@ def test_the_command_takes_an_encoder(
     words = ("cluster", tmp_path / "images.npz", "-k", 3, "-m", "kmeans", "--encoder", encoder, "-o", tmp_path / "run")
     assert dccm(*words, "--quiet", monkeypatch=monkeypatch) == 0
     assert "which was trained on other images" in capsys.readouterr().out
+
+
+def test_the_list_of_methods_says_what_each_takes() -> None:
+    takes = {row["method"]: row["takes"] for row in list_methods()}
+    assert (takes["rotnet"], takes["dccm"], takes["scan"]) == ("images", "images, vectors", "vectors")
+
+
+def test_methods_that_need_vectors_refuse_pictures_before_they_are_read(tmp_path: Path) -> None:
+    words = "encoder must be a pretrained one for the method 'scan', which clusters vectors, got 'scratch'. For example"
+    with pytest.raises(UserError, match=words):
+        cluster("photos", 3, "scan", output=tmp_path / "run")

@@ -1,4 +1,4 @@
-"""What holds for every method; what is a method's own is in its own file."""
+"""What holds for every method on pictures; what is a method's own is in its own file, vectors are in `test_heads`."""
 
 import json
 from pathlib import Path
@@ -29,6 +29,7 @@ SMALL = {"n_clusters": CLUSTERS, "batch_size": 24, "mini_batch": 8, "critic_posi
 SMALL |= {"uses": 1, "starts": 1, "pretraining": 0.5}  # Of two epochs: each stage has one.
 SAME = ("history.jsonl", "assignments.csv", "model/weights.safetensors", "model/model.json")
 FOUND = bars(COUNT, side=8, classes=CLUSTERS)
+ON_PICTURES = [name for name, kind in METHODS.items() if not kind.needs_vectors]
 
 
 def small(method: str, **more: object) -> dict[str, object]:
@@ -56,7 +57,7 @@ class Finished(NamedTuple):
     model: Model
 
 
-@pytest.fixture(scope="module", params=METHODS)
+@pytest.fixture(scope="module", params=ON_PICTURES)
 def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Finished:
     output = by_command(request.param, tmp_path_factory.mktemp(request.param), FOUND.labels)
     return Finished(request.param, output, Model.load(output, "cpu"))
@@ -202,7 +203,7 @@ def test_a_run_that_was_stopped_twice_goes_on_to_the_same_bits(finished: Finishe
     assert_same(tmp_path, finished.output)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ON_PICTURES)
 def test_colour_images_of_32_pixels_are_clustered(method: str) -> None:
     images = bars(16, side=32, channels=3, classes=CLUSTERS).images
     images[..., 1] = images[..., 1][:, ::-1]  # No longer grey.
@@ -213,14 +214,14 @@ def test_colour_images_of_32_pixels_are_clustered(method: str) -> None:
     assert np.isfinite(model.transform(images)).all()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ON_PICTURES)
 def test_more_clusters_than_images_are_refused(method: str) -> None:
     config = config_of(method, n_clusters=COUNT + 1)
     with pytest.raises(UserError, match="n_clusters must not exceed the number of images, 48, got 49"):
         new_model(FOUND.images, config)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ON_PICTURES)
 def test_fewer_images_than_a_mini_batch_are_refused(method: str) -> None:
     if "mini_batch" not in small(method):
         assert new_model(FOUND.images[:CLUSTERS], config_of(method)).method.fewest_images <= CLUSTERS
@@ -230,7 +231,7 @@ def test_fewer_images_than_a_mini_batch_are_refused(method: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [name for name, kind in METHODS.items() if issubclass(kind, GradientMethod)])
+@pytest.mark.parametrize("method", [name for name in ON_PICTURES if issubclass(METHODS[name], GradientMethod)])
 def test_compiled_networks_learn_the_same_but_for_rounding(method: str) -> None:
     plain, compiled = (fit(FOUND.images, config_of(method, epochs=1, compile=wanted)) for wanted in (False, True))
     assert compiled.model.method.state_dict().keys() == plain.model.method.state_dict().keys()

@@ -14,6 +14,7 @@ from dccm.runs.config import make_config
 from dccm.runs.fitting import fit
 from dccm.runs.model import Model
 from dccm.training.update import Update
+from tests.methods.vectors import blobs
 from tests.support import few_examples, one_hot, random_similarity
 
 SMALL = {"batch_size": 30, "mini_batch": 10, "n_clusters": 4, "epochs": 1}
@@ -124,3 +125,11 @@ def test_bars_of_four_directions_are_told_apart() -> None:
     settings = SMALL | {"batch_size": 100, "mini_batch": 20, "epochs": 15, "flip": False}
     fitted = fit(found.images, make_config("dac", overrides=settings))
     assert accuracy(found.labels, fitted.model.predict_proba(found.images).argmax(axis=1)) > 0.9
+
+
+def test_a_head_on_vectors_begins_where_k_means_ends_and_is_not_perturbed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dccm.methods.dac.perturb", lambda *_: pytest.fail("a vector was perturbed"))
+    vectors, labels = blobs(90, classes=6)
+    settings: dict[str, Any] = {"n_clusters": 6, "mini_batch": 30, "encoder": "efficientnet-lite0"}
+    begun = fit(vectors, make_config("dac", overrides=settings | {"epochs": 1, "learning_rate": 1e-9})).model
+    assert accuracy(labels, begun.predict_proba(vectors).argmax(axis=1)) > 0.9

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dccm.arrays import ImageShape
 from dccm.data.synthetic import bars
+from dccm.errors import UserError
 from dccm.evaluation.metrics import accuracy
 from dccm.methods.base import features_of
 from dccm.methods.dec import (
@@ -19,10 +20,11 @@ from dccm.methods.dec import (
     unit_scale,
 )
 from dccm.runs.config import make_config
-from dccm.runs.fitting import fit
+from dccm.runs.fitting import fit, new_model
 from dccm.runs.model import Model
 from dccm.training.loop import train
 from dccm.training.update import Moment
+from tests.methods.vectors import blobs
 from tests.support import few_examples, random_prediction, seeded
 
 SMALL = {"batch_size": 20, "mini_batch": 10, "n_clusters": 4, "epochs": 3}
@@ -173,3 +175,31 @@ def test_bars_of_two_directions_are_told_apart() -> None:
     settings = SMALL | {"n_clusters": 2, "batch_size": 100, "mini_batch": 50, "epochs": 12}
     fitted = fit(found.images, make_config("dec", overrides=settings))
     assert accuracy(found.labels, fitted.model.predict_proba(found.images).argmax(axis=1)) > 0.9
+
+
+def test_on_vectors_a_linear_layer_takes_the_place_of_the_autoencoder() -> None:
+    vectors, labels = blobs(60)
+    settings = {"n_clusters": 3, "mini_batch": 20, "epochs": 3, "encoder": "efficientnet-lite0"}
+    config = make_config("dec", overrides=settings)
+    assert (config.preset, config.settings()["network"], config.settings()["pretraining"]) == ("features", "linear", 0)
+    fitted = fit(vectors, config)
+    assert accuracy(labels, fitted.model.predict_proba(vectors).argmax(axis=1)) == 1
+    dense = fit(vectors, make_config("dec", "paper", overrides=settings)).model
+    assert dense.transform(vectors).shape == (60, 10)
+
+
+@pytest.mark.parametrize(
+    ("images", "settings", "words"),
+    [
+        (blobs(30)[0], {"network": "conv"}, "network must be 'dense' or 'linear' on vectors, got 'conv'. Take the pre"),
+        (
+            bars(30, side=8).images,
+            {"network": "linear", "pretraining": 0.0},
+            "must be 'dense' or 'conv' on pictures",
+        ),
+        (blobs(30)[0], {"network": "linear"}, "pretraining must be 0 with network = 'linear', which has no decoder"),
+    ],
+)
+def test_networks_that_do_not_suit_the_images_are_refused(images: Any, settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        new_model(images, make_config("dec", "paper", overrides=SMALL | settings))

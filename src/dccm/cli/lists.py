@@ -10,7 +10,7 @@ from dccm.cli.app import app
 
 @app.command(epilog="Example: dccm methods --json")
 def methods(as_json: option.Json = False) -> None:
-    """List the methods: year, what they learn, rough cost, citation."""
+    """List the methods: year, what they take and learn, rough cost, citation."""
     from dccm.commands.lists import list_methods
     from dccm.printing import print_table
 

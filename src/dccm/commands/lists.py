@@ -6,6 +6,7 @@ from typing import Any
 
 from dccm.config import read_presets
 from dccm.methods import METHODS
+from dccm.methods.base import Clusterer
 from dccm.networks.pretrained import ENCODERS, SCRATCH, Kind, kind_of, open_encoder
 from dccm.runs.config import make_config
 from dccm.runs.speeds import known_speeds, measure_encoder
@@ -14,9 +15,18 @@ Rows = list[dict[str, Any]]
 
 
 def list_methods() -> Rows:
-    """The methods: year, what they learn, rough cost, citation."""
-    fields = ("year", "learns", "cost", "citation")
-    return [{"method": name} | {key: getattr(kind, key) for key in fields} for name, kind in METHODS.items()]
+    """The methods: year, what they take and learn, rough cost, citation."""
+    return [
+        {"method": name, "year": kind.year, "takes": _takes(kind)}
+        | {"learns": kind.learns, "cost": kind.cost, "citation": kind.citation}
+        for name, kind in METHODS.items()
+    ]
+
+
+def _takes(kind: type[Clusterer[Any]]) -> str:
+    if kind.needs_vectors:
+        return "vectors"
+    return "images, vectors" if kind.takes_vectors else "images"
 
 
 def list_encoders(cache: str | Path | None = None) -> Rows:

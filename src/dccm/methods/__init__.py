@@ -22,8 +22,11 @@ from dccm.methods.kmeans import KMeansMethod
 from dccm.methods.nat import NATMethod
 from dccm.methods.nmf import NMFMethod
 from dccm.methods.rotnet import RotNetMethod
+from dccm.methods.scan import SCANMethod
 from dccm.methods.spectral import SpectralMethod
 from dccm.methods.starts import SeveralStarts
+from dccm.methods.temi import TEMIMethod
+from dccm.methods.turtle import TURTLEMethod
 from dccm.methods.vae import VAEMethod
 
 METHODS: dict[str, type[Clusterer[Any]]] = {
@@ -48,6 +51,10 @@ METHODS: dict[str, type[Clusterer[Any]]] = {
     "dim": DIMMethod,
     "rotnet": RotNetMethod,
     "deepcluster": DeepClusterMethod,
+    # Heads on the vectors of a pretrained encoder; not in the paper.
+    "scan": SCANMethod,
+    "temi": TEMIMethod,
+    "turtle": TURTLEMethod,
 }
 
 

@@ -51,6 +51,7 @@ class AAEMethod(GradientMethod[AAEConfig]):
     citation = "Makhzani et al., Adversarial Autoencoders, 2015"
     learns = "features; clusters by k-means"
     cost = "2 encoder and 1 decoder steps per image and pass"
+    no_vectors = "learns to paint pictures again"
     config_type = AAEConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: AAEConfig) -> None:

@@ -44,6 +44,7 @@ class AEMethod(GradientMethod[AEConfig]):
     citation = "Bengio et al., Greedy Layer-Wise Training of Deep Networks, NIPS 19, 2007"
     learns = "features; clusters by k-means"
     cost = "1 encoder and 1 decoder step per image and pass"
+    no_vectors = "learns to paint pictures again"
     config_type = AEConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: AEConfig) -> None:

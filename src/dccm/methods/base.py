@@ -13,7 +13,7 @@ from dccm.data.loader import Batch, Loader, equal_parts, images_at_once
 from dccm.grouping.neighbours import ClusterMemory
 from dccm.grouping.readout import KMeansReadout
 from dccm.networks.base import Encoder
-from dccm.training.progress import OnProgress
+from dccm.training.progress import OnProgress, ignore
 from dccm.training.update import Moment, Update
 from dccm.training.workers import ALONE, Workers
 
@@ -49,6 +49,10 @@ class Clusterer(nn.Module, ABC, Generic[Config]):
     """The method's own settings."""
     takes_vectors: ClassVar[bool] = False
     """Whether vectors of a pretrained encoder may stand in the place of images."""
+    needs_vectors: ClassVar[bool] = False
+    """Whether nothing but such vectors will do."""
+    no_vectors: ClassVar[str] = "learns from pictures"
+    """Why vectors will not do, for methods that do not take them; it follows "which"."""
 
     @abstractmethod
     def __init__(self, shape: ImageShape, n_clusters: int, config: Config) -> None:
@@ -114,6 +118,8 @@ class GradientMethod(Clusterer[LearningConfig]):
     """By name, for checkpoints and schedules."""
     workers: Workers = ALONE
     """The processes that train together."""
+    on_progress: OnProgress = staticmethod(ignore)
+    """Told of what takes seconds before an epoch."""
 
     @abstractmethod
     def __init__(self, shape: ImageShape, n_clusters: int, config: LearningConfig) -> None:

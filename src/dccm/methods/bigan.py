@@ -44,6 +44,7 @@ class BiGANMethod(GradientMethod[BiGANConfig]):
     citation = "Donahue et al., Adversarial Feature Learning, ICLR 2017"
     learns = "features; clusters by k-means"
     cost = "1 encoder, 1 generator and 4 discriminator steps per image and pass"
+    no_vectors = "learns to paint pictures, and to find the code of each"
     config_type = BiGANConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: BiGANConfig) -> None:

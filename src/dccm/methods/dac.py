@@ -15,13 +15,15 @@ from torch import Tensor
 from dccm.arrays import ImageShape
 from dccm.config import Bounds, Count, Momentum, Positive, Section, Several
 from dccm.correlations.pseudo_graph import SaturatedPairs, pair_cross_entropy, similarity
-from dccm.data.loader import Batch, equal_parts
+from dccm.data.loader import Batch, Loader, equal_parts
 from dccm.data.perturb import PerturbationConfig, perturb
 from dccm.methods.base import GradientMethod, predictions_of
+from dccm.methods.dccm import begin_from_kmeans
 from dccm.networks import build_encoder
 from dccm.networks.base import NetworkConfig
+from dccm.networks.head import VectorHead
 from dccm.training.collapse import Watched, cluster_information
-from dccm.training.update import Update
+from dccm.training.update import Moment, Update
 
 LAST = 0.45
 """λ at which u(λ) = 0.95 - λ and l(λ) = 0.455 + 0.1 λ meet: both are 0.5."""
@@ -98,6 +100,7 @@ class DACMethod(GradientMethod[DACConfig]):
     citation = "Chang et al., Deep Adaptive Image Clustering, ICCV 2017"
     learns = "features and clusters together"
     cost = "1 encoder step per image and pass"
+    takes_vectors = True
     config_type = DACConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: DACConfig) -> None:
@@ -106,10 +109,16 @@ class DACMethod(GradientMethod[DACConfig]):
         rmsprop = torch.optim.RMSprop(self.parameters(), lr=config.learning_rate, alpha=config.rmsprop_alpha)
         self.optimizers = {"all": rmsprop}
 
+    def before_epoch(self, loader: Loader, moment: Moment) -> None:
+        """A head on vectors begins where k-means ends."""
+        if isinstance(self.encoder, VectorHead) and moment.epoch == 0:
+            begin_from_kmeans(self.encoder, loader, self.n_clusters)
+
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Choose pairs of the large batch by its clean images, then learn from perturbed mini-batches of it.
 
-        The prediction is the label feature, scaled to sum to 1 instead of unit length.
+        The prediction is the label feature, scaled to sum to 1 instead of unit length. Vectors cannot be turned or
+        shifted, and are learnt from as they are.
         """
         prediction = self.workers.gather(predictions_of(self.encoder, batch.images))
         growth = LAST * min(1.0, batch.done / self.config.meeting)  # λ
@@ -117,7 +126,9 @@ class DACMethod(GradientMethod[DACConfig]):
         watched = _watched(pairs, prediction)
         minis = equal_parts(len(batch.images), self.config.mini_batch)
         for _ in range(self.config.uses):
-            perturbed = perturb(batch.images, self.config.perturbation, batch.generator)
+            perturbed = batch.images
+            if not self.shape.is_vector:
+                perturbed = perturb(perturbed, self.config.perturbation, batch.generator)
             order = torch.randperm(len(batch.images), generator=batch.generator, device=batch.images.device)
             for index in order.tensor_split(minis):
                 prediction = self.encoder(perturbed[index]).prediction

@@ -42,6 +42,7 @@ class DAEMethod(GradientMethod[DAEConfig]):
     citation = "Vincent et al., Stacked Denoising Autoencoders, JMLR 2010"
     learns = "features; clusters by k-means"
     cost = "1 encoder and 1 decoder step and 1 forward pass per image and pass"
+    no_vectors = "learns to mend pictures"
     config_type = DAEConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: DAEConfig) -> None:

@@ -1,12 +1,13 @@
 """Unsupervised Deep Embedding for Clustering Analysis (Xie et al., ICML 2016).
 
 An auto-encoder learns features; k-means puts centres among them. Then the decoder is dropped: the soft assignment of
-features to centres learns a sharper version of itself, which moves features and centres together.
+features to centres learns a sharper version of itself, which moves features and centres together. The vectors of a
+pretrained encoder are features already: there the auto-encoder may give way to a linear layer (`network`).
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -15,11 +16,13 @@ from torch import Tensor, nn
 from dccm.arrays import ImageShape
 from dccm.config import Momentum, Positive, Section, Several, Share
 from dccm.data.loader import Batch, Loader, equal_parts
+from dccm.errors import require
 from dccm.grouping.readout import Features, KMeansReadout
 from dccm.methods.base import GradientMethod, features_of
 from dccm.methods.per_image import PerImage
 from dccm.networks.autoencoder import Network, autoencoder, feature_of
-from dccm.networks.base import NetworkConfig
+from dccm.networks.base import Encoder, NetworkConfig
+from dccm.networks.components import ComponentMap
 from dccm.training.update import Moment, Update
 
 STARTS = 20
@@ -30,8 +33,9 @@ STARTS = 20
 class DECConfig(Section):
     """Settings of DEC; the defaults are the paper's, and choices of ours where it is silent."""
 
-    network: Network = "dense"
-    """The paper's fully connected d-500-500-2000-10, or the encoder that other methods have."""
+    network: Network | Literal["linear"] = "dense"
+    """The paper's fully connected d-500-500-2000-10, or the encoder that other methods have; on vectors, also a linear
+    layer on principal components, which begins as no change and needs no pretraining."""
     pretraining: Share = 2 / 3
     """Share of the run in which the auto-encoder learns; after it, clusters are learnt."""
     corruption: Momentum = 0.0
@@ -44,6 +48,14 @@ class DECConfig(Section):
     clustering_rate: Positive = 1e-4
     """Step size of Adam for encoder and centres, when clusters are learnt."""
     encoder: NetworkConfig = NetworkConfig()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            self.network != "linear" or self.pretraining == 0,
+            f"pretraining must be 0 with network = 'linear', which has no decoder, got {self.pretraining:g}. "
+            "Take the preset 'features'.",
+        )
 
 
 def soft_assignment(features: Tensor, centres: Tensor) -> Tensor:
@@ -87,11 +99,12 @@ class DECMethod(GradientMethod[DECConfig]):
     citation = "Xie et al., Unsupervised Deep Embedding for Clustering Analysis, ICML 2016"
     learns = "features first, then features and clusters together"
     cost = "1 auto-encoder step per image and pass, later 1 encoder step; dense layers"
+    takes_vectors = True
     config_type = DECConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: DECConfig) -> None:
         super().__init__(shape, n_clusters, config)
-        self.encoder, self.decoder, size = autoencoder(config.network, config.encoder, shape, n_clusters)
+        self.encoder, self.decoder, size = _networks(shape, n_clusters, config)
         self.centres = nn.Parameter(torch.zeros(n_clusters, size))
         self.targets = PerImage(n_clusters)  # p of all images, once there are centres.
         self.scale: Tensor
@@ -106,7 +119,7 @@ class DECMethod(GradientMethod[DECConfig]):
     def before_epoch(self, loader: Loader, moment: Moment) -> None:
         """Once the auto-encoder has learnt: place the centres, then renew the targets of all images."""
         if moment.epoch == 0:
-            self.scale = unit_scale(loader)
+            self._look(loader)
         if moment.done < self.config.pretraining:
             return
         features = features_of(self, loader)
@@ -147,9 +160,30 @@ class DECMethod(GradientMethod[DECConfig]):
         self.targets.forget()
         return self
 
+    def _look(self, loader: Loader) -> None:
+        """Find what the network must know of all images before it learns."""
+        if isinstance(self.encoder, ComponentMap):
+            self.encoder.components.fit(loader)
+        else:
+            self.scale = unit_scale(loader)
+
     @torch.no_grad()
     def _place_centres(self, features: Features, seed: int) -> None:
         """k-means among the features of all images."""
         found = KMeansReadout(len(self.centres), STARTS)
         found.fit(features, seed)
         self.centres.copy_(found.centres)
+
+
+def _networks(shape: ImageShape, n_clusters: int, config: DECConfig) -> tuple[Encoder | nn.Module, nn.Module, int]:
+    """Encoder, decoder and the length of the feature between them; settings that do not suit the images are refused."""
+    suiting = ("dense", "linear") if shape.is_vector else ("dense", "conv")
+    require(
+        config.network in suiting,
+        f"network must be '{suiting[0]}' or '{suiting[1]}' on {'vectors' if shape.is_vector else 'pictures'}, "
+        f"got '{config.network}'. Take the preset '{'features' if shape.is_vector else 'paper'}'.",
+    )
+    if config.network == "linear":
+        linear = ComponentMap(shape.channels)
+        return linear, nn.Identity(), linear.components.size
+    return autoencoder(config.network, config.encoder, shape, n_clusters)

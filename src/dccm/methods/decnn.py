@@ -78,6 +78,7 @@ class DeCNNMethod(GradientMethod[DeCNNConfig]):
     citation = "Zeiler et al., Deconvolutional Networks, CVPR 2010"
     learns = "features; clusters by k-means"
     cost = "some 20 convolutions of 7 x 7 per layer, image and pass"
+    no_vectors = "learns filters that are laid over pictures"
     config_type = DeCNNConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: DeCNNConfig) -> None:

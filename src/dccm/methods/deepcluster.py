@@ -63,6 +63,7 @@ class DeepClusterMethod(GradientMethod[DeepClusterConfig]):
     citation = "Caron et al., Deep Clustering for Unsupervised Learning of Visual Features, ECCV 2018"
     learns = "features, by classifying images into clusters of the features"
     cost = "1 encoder step per image and pass; 2 looks at all images and 1 k-means per epoch"
+    no_vectors = "learns an encoder from perturbed pictures"
     config_type = DeepClusterConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: DeepClusterConfig) -> None:

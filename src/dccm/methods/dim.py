@@ -49,6 +49,7 @@ class DIMMethod(GradientMethod[DIMConfig]):
     )
     learns = "features, by their mutual information with places of the image"
     cost = "1 encoder step and 2 critic scores per image and pass"
+    no_vectors = "compares places of a picture, which a vector does not have"
     config_type = DIMConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: DIMConfig) -> None:

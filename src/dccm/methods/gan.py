@@ -42,6 +42,7 @@ class GANMethod(GradientMethod[GANConfig]):
     citation = "Radford et al., Unsupervised Representation Learning with Deep Convolutional GANs, ICLR 2016"
     learns = "features; clusters by k-means"
     cost = "3 discriminator and 1 generator steps per image and pass"
+    no_vectors = "learns to tell pictures from painted ones"
     config_type = GANConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: GANConfig) -> None:

@@ -104,6 +104,7 @@ class JULEMethod(GradientMethod[JULEConfig]):
     citation = "Yang et al., Joint Unsupervised Learning of Deep Representations and Image Clusters, CVPR 2016"
     learns = "features and clusters in turn"
     cost = "1 encoder step per image and pass; merges with N² distances"
+    no_vectors = "learns an encoder of pictures while it merges clusters of them"
     config_type = JULEConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: JULEConfig) -> None:

@@ -49,6 +49,7 @@ class NATMethod(GradientMethod[NATConfig]):
     citation = "Bojanowski and Joulin, Unsupervised Learning by Predicting Noise, ICML 2017"
     learns = "features, by matching images to fixed random targets"
     cost = "1 encoder step per image and pass; 1 assignment per mini-batch"
+    no_vectors = "learns an encoder from perturbed pictures"
     config_type = NATConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: NATConfig) -> None:

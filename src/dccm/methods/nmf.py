@@ -55,6 +55,7 @@ class NMFMethod(DirectMethod[NMFConfig]):
     citation = "Cai et al., Locality Preserving Nonnegative Matrix Factorization, IJCAI 2009"
     learns = "non-negative parts of pixels"
     cost = "seconds to minutes"
+    no_vectors = "adds up parts that are never negative, as numbers of a vector may be"
     config_type = NMFConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: NMFConfig) -> None:

@@ -46,6 +46,7 @@ class RotNetMethod(GradientMethod[RotNetConfig]):
     citation = "Gidaris et al., Unsupervised Representation Learning by Predicting Image Rotations, ICLR 2018"
     learns = "features, by telling how an image was turned"
     cost = "4 encoder steps per image and pass"
+    no_vectors = "turns pictures, and a vector cannot be turned"
     config_type = RotNetConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: RotNetConfig) -> None:

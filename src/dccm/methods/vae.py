@@ -42,6 +42,7 @@ class VAEMethod(GradientMethod[VAEConfig]):
     citation = "Kingma and Welling, Auto-Encoding Variational Bayes, ICLR 2014"
     learns = "features; clusters by k-means"
     cost = "1 encoder and 1 decoder step per image and pass"
+    no_vectors = "learns to paint pictures again"
     config_type = VAEConfig
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: VAEConfig) -> None:

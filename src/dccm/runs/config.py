@@ -44,7 +44,7 @@ def make_config(
     able = ", ".join(name for name, other in METHODS.items() if other.takes_vectors)
     require(
         data.encoder == SCRATCH or kind.takes_vectors,
-        f"encoder must be '{SCRATCH}' for the method '{method}', which learns from pictures, got '{data.encoder}'. "
+        f"encoder must be '{SCRATCH}' for the method '{method}', which {kind.no_vectors}, got '{data.encoder}'. "
         f"Methods that take vectors: {able}.",
     )
     return RunConfig(method, preset, dataset, data, training, own)

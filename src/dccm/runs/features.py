@@ -26,6 +26,7 @@ from dccm.data.images import ImageSet
 from dccm.errors import require
 from dccm.files import cache_folder, disk_error, write_atomically
 from dccm.machine import keep_memory
+from dccm.methods import METHODS
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.networks.pretrained import SCRATCH, open_encoder
 from dccm.runs.config import RunConfig
@@ -86,6 +87,11 @@ def inputs_like(pretrained: Pretrained | None, image_set: ImageSet, *, device: s
 def encoder_for(config: RunConfig, cache: str | Path | None = None) -> FeatureEncoder | None:
     """The pretrained encoder that settings name; None: the images themselves are clustered."""
     name = config.data.encoder
+    require(
+        name != SCRATCH or not METHODS[config.method].needs_vectors,
+        f"encoder must be a pretrained one for the method '{config.method}', which clusters vectors, got '{name}'. "
+        "For example encoder = 'efficientnet-lite0'.",
+    )
     return None if name == SCRATCH else open_encoder(name, config.training.device, cache)
 
 

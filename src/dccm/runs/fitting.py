@@ -95,6 +95,8 @@ def _fitted(
         return Fitted(model, [], time.monotonic() - started, used)
     if config.training.compile:
         model.learner.compile_networks()
+    if on_progress is not None:
+        model.learner.on_progress = on_progress
     training = replace(config.training, precision=precision)
     history = train(model.learner, loader, training, checkpoints=checkpoints, resume=resume, on_progress=on_progress)
     model.method = model.learner.finish(loader)
