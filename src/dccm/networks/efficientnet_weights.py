@@ -45,19 +45,29 @@ def efficientnet_lite0(device: torch.device, cache: str | Path | None = None) ->
         device: Where to compute.
         cache: Where the copy as safetensors is kept; None: the user's cache folder.
     """
-    copy = converted_file(cache)
-    if not copy.is_file():
-        _convert_once(copy)
-    return efficientnet_from(copy, NAME, device)
+    return efficientnet_from(weights_file(cache), NAME, device)
 
 
 def efficientnet_from(path: Path, name: str, device: torch.device) -> TorchEncoder:
     """The encoder with the weights of a safetensors file, under the names of the published ones."""
+    return TorchEncoder(name, folded_network(path), PREPROCESSING, device)
+
+
+def folded_network(path: Path) -> EfficientNetLite0:
+    """The network with the weights of a safetensors file, batch norm in the convolutions."""
     network = EfficientNetLite0()
     weights = {_our_name(key): value for key, value in _read(path).items() if not key.startswith("_fc.")}
     _require_fit(weights, network.state_dict(), path)
     network.load_state_dict(weights)
-    return TorchEncoder(name, network.folded(), PREPROCESSING, device)
+    return network.folded()
+
+
+def weights_file(cache: str | Path | None = None) -> Path:
+    """The weights of the package as safetensors; the copy is made when there is none."""
+    copy = converted_file(cache)
+    if not copy.is_file():
+        _convert_once(copy)
+    return copy
 
 
 def converted_file(cache: str | Path | None = None) -> Path:
