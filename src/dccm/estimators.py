@@ -25,7 +25,7 @@ from dccm.runs.config import RunConfig, make_config
 from dccm.runs.contents import Assignments
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import encoder_for, inputs_like, inputs_of
-from dccm.runs.fitting import fit
+from dccm.runs.fitting import fit, new_model
 from dccm.runs.model import Model
 from dccm.training.progress import ignore
 
@@ -97,7 +97,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         with _shown(self.verbose) as show:
             image_set, rows = self._read_to_fit(X, config, encoder, show)
             inputs, pretrained = inputs_of(image_set, encoder, on_progress=show.get("training", ignore))
-            fitted = fit(inputs, config, on_progress=show.get("training"))
+            fitted = fit(inputs, config, model=new_model(inputs, config, encoder), on_progress=show.get("training"))
         self.model_ = fitted.model
         self.model_.rows, self.model_.pretrained = rows, pretrained
         self.labels_: npt.NDArray[np.int64] = self.model_.assign(inputs).clusters

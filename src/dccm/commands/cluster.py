@@ -91,9 +91,8 @@ def cluster(
     )
     told: dict[str, Any] = {"on_progress": watcher.training, "say": watcher.say}
     inputs, pretrained = inputs_of(image_set, opened, cache=cache, **told)
-    finished = run(
-        image_set, config, directory, inputs=inputs, pretrained=pretrained, resume=resume, baseline=baseline, **told
-    )
+    told |= {"inputs": inputs, "pretrained": pretrained, "encoder": opened}
+    finished = run(image_set, config, directory, resume=resume, baseline=baseline, **told)
     write_report(directory)
     return finished
 

@@ -16,6 +16,8 @@ from dccm.arrays import Floats, Inputs
 
 _PIXELS = 256 * 1024
 """Pixels in one forward pass, so that memory does not grow with the size of the images; with more, a CPU is slower."""
+_CHANNELS_OF_A_PIXEL = 16
+"""Maps of a pretrained encoder in the place of images have more channels: so many cost as much as a pixel."""
 _VECTORS = 4096
 """Vectors at once, where they stand in the place of images."""
 _FEWEST_FOR_STATISTICS = 128
@@ -41,11 +43,12 @@ def equal_parts(count: int, size: int) -> int:
     return max(1, min(round(count / size), count // 2))
 
 
-def images_at_once(height: int, width: int, *, statistics: bool = False) -> int:
+def images_at_once(height: int, width: int, channels: int = 1, *, statistics: bool = False) -> int:
     """How many images of this size go through a network at once; more of large ones if their statistics are wanted."""
     if height == width == 1:
         return _VECTORS
-    return max(_FEWEST_FOR_STATISTICS if statistics else 2, _PIXELS // (height * width))
+    pixels = height * width * max(1, channels // _CHANNELS_OF_A_PIXEL)
+    return max(_FEWEST_FOR_STATISTICS if statistics else 2, _PIXELS // pixels)
 
 
 class Loader:
@@ -86,7 +89,7 @@ class Loader:
 
     def ordered(self) -> Iterator[Tensor]:
         """All images once, in their own order."""
-        chunk = images_at_once(*self.images.shape[1:3])
+        chunk = images_at_once(*self.images.shape[1:])
         for start in range(0, len(self.images), chunk):
             yield self._take(slice(start, start + chunk))
 
@@ -119,7 +122,7 @@ class Loader:
     def calibrating(self) -> Iterator[Tensor]:
         """All images once, in a fixed random order and in large batches: for population statistics."""
         order = torch.randperm(len(self.images), generator=self._generator(torch.device("cpu"), -1)).numpy()
-        chunk = images_at_once(*self.images.shape[1:3], statistics=True)
+        chunk = images_at_once(*self.images.shape[1:], statistics=True)
         for index in np.array_split(order, equal_parts(len(order), chunk)):
             yield self._take(np.sort(index))
 

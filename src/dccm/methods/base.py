@@ -190,7 +190,8 @@ def features_of(method: Clusterer[Any], loader: Loader) -> Floats:
 @torch.no_grad()
 def predictions_of(encoder: Encoder, images: Tensor) -> Tensor:
     """Predictions of a large batch, in pieces of bounded size: large images all at once would take gigabytes."""
-    pieces = equal_parts(len(images), images_at_once(*images.shape[2:], statistics=True))
+    channels, height, width = images.shape[1:]
+    pieces = equal_parts(len(images), images_at_once(height, width, channels, statistics=True))
     return torch.cat([encoder(piece).prediction for piece in images.tensor_split(pieces)])
 
 

@@ -6,7 +6,7 @@ and the perturbed images learn from that, together with the triplet mutual infor
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -29,6 +29,7 @@ from dccm.networks import build_encoder
 from dccm.networks.base import EncoderOutput, NetworkConfig
 from dccm.networks.critic import Critic, map_positions
 from dccm.networks.head import VectorHead
+from dccm.networks.tail import FinetuneConfig, TailHead
 from dccm.training.collapse import Watched, cluster_information
 from dccm.training.update import Moment, Update
 
@@ -90,6 +91,7 @@ class DCCMConfig(Section):
 
     encoder: NetworkConfig = NetworkConfig(logit_norm="batch")
     perturbation: PerturbationConfig = PerturbationConfig()
+    finetuning: FinetuneConfig = FinetuneConfig()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -112,15 +114,26 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
     def __init__(self, shape: ImageShape, n_clusters: int, config: DCCMConfig) -> None:
         super().__init__(shape, n_clusters, config)
         _require_suits(shape, config)
-        self.encoder = build_encoder(config.encoder, shape, n_clusters)
+        self.encoder = build_encoder(config.encoder, shape, n_clusters, config.finetuning.finetune)
         feature_size = self.encoder.feature_size if config.deep_feature == "hidden" else n_clusters
         self.critic = Critic(self.encoder.map_channels, feature_size)
         self.optimizers = {"all": self._new_optimizer()}
 
     def _new_optimizer(self) -> torch.optim.Optimizer:
+        rate = self.config.learning_rate
         if self.config.optimizer == "adam":
-            return torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)
-        return torch.optim.RMSprop(self.parameters(), lr=self.config.learning_rate, alpha=self.config.rmsprop_alpha)
+            return torch.optim.Adam(self._weights(), lr=rate)
+        return torch.optim.RMSprop(self._weights(), lr=rate, alpha=self.config.rmsprop_alpha)
+
+    def _weights(self) -> list[dict[str, Any]]:
+        """All weights; pretrained ones take smaller steps."""
+        if not isinstance(self.encoder, TailHead):
+            return [{"params": list(self.parameters())}]
+        pretrained = list(self.encoder.tail.parameters())
+        known = set(map(id, pretrained))
+        fresh = [weight for weight in self.parameters() if id(weight) not in known]
+        slow = self.config.learning_rate * self.config.finetuning.finetune_rate
+        return [{"params": fresh}, {"params": pretrained, "lr": slow}]
 
     def before_epoch(self, loader: Loader, moment: Moment) -> None:
         """A head on vectors begins where k-means ends."""
@@ -144,7 +157,7 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
         count = len(batch.images)
         for _ in range(self.config.uses):
             perturbed = batch.images
-            if not self.shape.is_vector:
+            if _are_pictures(self.shape, self.config):
                 perturbed = apply(perturbed, draw(perturbed.shape, self.config.perturbation, batch.generator))
             order = torch.randperm(count, generator=batch.generator, device=batch.images.device)
             for index in order.tensor_split(equal_parts(count, self.config.mini_batch)):
@@ -212,7 +225,12 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
 
 
 def _require_suits(shape: ImageShape, config: DCCMConfig) -> None:
-    """Refuse terms that need pictures where there are vectors."""
+    """Refuse terms that need pictures where there are vectors or maps."""
+    require(
+        not config.finetuning.finetune or config.perturbed_weight == 0,
+        "perturbed_weight must be 0 with finetune, as maps of a pretrained encoder cannot be turned like pictures, got "
+        f"{config.perturbed_weight:g}. Take the preset 'features'.",
+    )
     require(
         not shape.is_vector or config.information_weight == config.perturbed_weight == 0,
         "information_weight and perturbed_weight must be 0 on vectors of a pretrained encoder, which have no map and "
@@ -221,18 +239,23 @@ def _require_suits(shape: ImageShape, config: DCCMConfig) -> None:
     )
 
 
+def _are_pictures(shape: ImageShape, config: DCCMConfig) -> bool:
+    """Whether methods see the images themselves, not what a pretrained encoder made of them."""
+    return not shape.is_vector and not config.finetuning.finetune
+
+
 @torch.no_grad()
 def begin_from_kmeans(head: VectorHead, loader: Loader, n_clusters: int) -> None:
     """Principal components of the vectors, and k-means among all of them."""
     mean, moments = torch.zeros_like(head.mean), head.mean.new_zeros(len(head.mean), len(head.mean))
     count = min(len(loader), _FOR_COMPONENTS)
     for images in loader.sampled(count):
-        rows = images.flatten(1)
+        rows = head.vectors(head.conv(images))
         mean += rows.sum(dim=0) / count
         moments += rows.T @ rows / count
     head.look(mean, moments - torch.outer(mean, mean))
     readout = KMeansReadout(n_clusters)
-    readout.fit(loader.over_all(head.feature), loader.seed)
+    readout.fit(loader.over_all(lambda images: head.feature(head.conv(images))), loader.seed)
     head.begin(readout.centres.to(head.mean.device))
 
 

@@ -107,6 +107,8 @@ class InvertedResidual(nn.Module):
 class EfficientNetLite0(nn.Module):
     """Scaled images (B, 3, 224, 224) -> the mean of the last convolution over all places, (B, 1280)."""
 
+    stem_channels = _STEM
+
     def __init__(self) -> None:
         super().__init__()
         self.stem = NormedConv(3, _STEM, 3, 2)

@@ -15,8 +15,6 @@ from dccm.errors import require
 
 Colour = tuple[float, float, float]
 """Red, green, blue."""
-_ON_CPU, _ON_GPU = 16, 128
-"""Images that torch computes at a time; with more, a CPU is slower."""
 
 
 class Preprocessing(NamedTuple):
@@ -71,22 +69,31 @@ class TorchEncoder:
 
     def __init__(self, name: str, network: nn.Module, preprocessing: Preprocessing, device: torch.device) -> None:
         self.name, self.preprocessing, self.device = name, preprocessing, device
-        self.at_once = _ON_CPU if device.type == "cpu" else _ON_GPU
+        self.at_once = at_once_on(device)
         self.identity = identity_of(name, tensors_checksum(network.state_dict()), preprocessing)
         self.network = network.to(device).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
-        self.scale = [torch.tensor(values, device=device).view(1, 3, 1, 1) * 255 for values in preprocessing[1:3]]
         self.feature_size = len(self(np.zeros((1, preprocessing.side, preprocessing.side, 3), np.uint8))[0])
 
     @torch.inference_mode()
     def __call__(self, images: Bytes) -> Floats:
         """Vectors of images (B, H, W, C) of any size, grey or colour: (B, D)."""
-        mean, std = self.scale
-        squares = np.require(self.preprocessing.colour_squares(images), requirements=["C", "W"])
-        # (B, H, W, C) bytes seen as (B, C, H, W) are channels_last already.
-        pixels = torch.from_numpy(squares).to(self.device).permute(0, 3, 1, 2).float()
-        vectors: Tensor = self.network((pixels - mean) / std)
+        vectors: Tensor = self.network(scaled_pixels(images, self.preprocessing, self.device))
         require_vectors(self.name, tuple(vectors.shape), len(images))
         return vectors.float().cpu().numpy()
+
+
+def at_once_on(device: torch.device) -> int:
+    """Images that torch computes at a time; with more, a CPU is slower."""
+    return 16 if device.type == "cpu" else 128
+
+
+def scaled_pixels(images: Bytes, preprocessing: Preprocessing, device: torch.device) -> Tensor:
+    """Images (B, H, W, C) of any size as a network wants them, (B, 3, side, side)."""
+    mean, std = (torch.tensor(values, device=device).view(1, 3, 1, 1) * 255 for values in preprocessing[1:3])
+    squares = np.require(preprocessing.colour_squares(images), requirements=["C", "W"])
+    # (B, H, W, C) bytes seen as (B, C, H, W) are channels_last already.
+    pixels = torch.from_numpy(squares).to(device).permute(0, 3, 1, 2).float()
+    return (pixels - mean) / std
 
 
 def require_vectors(name: str, shape: tuple[int, ...], count: int) -> None:

@@ -66,7 +66,11 @@ class VectorHead(nn.Module):
 
     def feature(self, conv: Tensor) -> Tensor:
         """Principal components, brought to one length."""
-        return F.normalize((conv.flatten(1) - self.mean) @ self.axes) * _LENGTH
+        return F.normalize((self.vectors(conv) - self.mean) @ self.axes) * _LENGTH
+
+    def vectors(self, conv: Tensor) -> Tensor:
+        """The vectors as rows, (B, D)."""
+        return conv.flatten(1)
 
     def look(self, mean: Tensor, covariance: Tensor) -> None:
         """Take the directions in which vectors differ most.

@@ -3,9 +3,20 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dccm.config import DataConfig, Section, Settings, TrainingConfig, build, default_preset, flat, preset_settings
+from dccm.config import (
+    DataConfig,
+    Section,
+    Settings,
+    TrainingConfig,
+    build,
+    default_preset,
+    flat,
+    preset_settings,
+    setting_names,
+)
 from dccm.errors import choose, require
 from dccm.methods import METHODS
+from dccm.networks.map_encoder import require_finetune
 from dccm.networks.pretrained import SCRATCH, require_encoder
 
 
@@ -30,6 +41,13 @@ class RunConfig:
         """All settings by name."""
         return {name: value for section in self.sections for name, value in flat(section).items()}
 
+    @property
+    def finetune(self) -> int:
+        """Last blocks of the pretrained encoder that are trained; only some methods can."""
+        blocks = self.settings().get("finetune", 0)
+        assert isinstance(blocks, int)
+        return blocks
+
 
 def make_config(
     method: str = "dccm", preset: str | None = None, dataset: str = "", overrides: Mapping[str, object] | None = None
@@ -39,6 +57,7 @@ def make_config(
     pretrained = (overrides or {}).get("encoder", SCRATCH) != SCRATCH
     preset = preset or default_preset(method, pretrained=pretrained)
     settings = preset_settings(method, preset, dataset) | dict(overrides or {})
+    _require_takes_finetune(method, settings)
     data, training, own = build([DataConfig, TrainingConfig, kind.config_type], settings, f"method '{method}'")
     require_encoder(data.encoder)
     able = ", ".join(name for name, other in METHODS.items() if other.takes_vectors)
@@ -47,4 +66,16 @@ def make_config(
         f"encoder must be '{SCRATCH}' for the method '{method}', which {kind.no_vectors}, got '{data.encoder}'. "
         f"Methods that take vectors: {able}.",
     )
-    return RunConfig(method, preset, dataset, data, training, own)
+    config = RunConfig(method, preset, dataset, data, training, own)
+    require_finetune(data.encoder, config.finetune)
+    return config
+
+
+def _require_takes_finetune(method: str, settings: Mapping[str, object]) -> None:
+    """Refuse to train blocks by a method that has no head to train with them."""
+    able = [name for name, kind in METHODS.items() if "finetune" in setting_names(kind.config_type)]
+    require(
+        "finetune" not in settings or method in able,
+        f"finetune must be left out for the method '{method}', which does not train a head on a pretrained encoder, "
+        f"got {settings.get('finetune')}. Methods that do: {', '.join(able)}.",
+    )

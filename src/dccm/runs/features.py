@@ -2,7 +2,8 @@
 
 A folder of the cache belongs to one set of images and one encoder:
 
-- `features.npy`: a vector of length one per image, (N, D), float16;
+- `features.npy`: a vector of length one per image, (N, D), float16; or, where the last blocks of the encoder are
+  trained, the map before them, (N, h, w, c);
 - `manifest.json`: the images, the encoder and a checksum; written last, so it means "complete";
 - `progress.json`: how many vectors count while they are computed. A stopped computation goes on behind them.
 """
@@ -28,8 +29,10 @@ from dccm.files import cache_folder, disk_error, write_atomically
 from dccm.machine import keep_memory
 from dccm.methods import METHODS
 from dccm.networks.feature_encoder import FeatureEncoder
+from dccm.networks.map_encoder import MapEncoder, open_map_encoder
 from dccm.networks.pretrained import SCRATCH, open_encoder
 from dccm.runs.config import RunConfig
+from dccm.runs.maps import announce, half_maps, row_bytes, row_description, row_shape
 from dccm.runs.speeds import duration, expected_seconds, note_speed
 from dccm.training.progress import OnProgress, Stage, ignore
 
@@ -46,6 +49,8 @@ class Pretrained(NamedTuple):
     identity: str
     image_shape: ImageShape
     """Of the images that it saw."""
+    finetune: int = 0
+    """Its last blocks, which the model has trained; then maps before them stand in the place of images."""
 
 
 def inputs_of(image_set: ImageSet, encoder: FeatureEncoder | None, **others: Any) -> tuple[Inputs, Pretrained | None]:
@@ -53,15 +58,17 @@ def inputs_of(image_set: ImageSet, encoder: FeatureEncoder | None, **others: Any
 
     Args:
         image_set: The images.
-        encoder: What makes vectors of them, (N, 1, 1, D); None: methods see the images themselves.
+        encoder: What makes vectors of them, (N, 1, 1, D), or maps, (N, h, w, c); None: methods see the images
+            themselves.
         others: As for `features_of_images`.
     """
     if encoder is None:
         return image_set.images, None
     features = features_of_images(image_set, encoder, **others)
     height, width, channels = image_set.images.shape[1:]
-    pretrained = Pretrained(encoder.name, encoder.identity, ImageShape(channels, height, width))
-    return features[:, np.newaxis, np.newaxis], pretrained
+    blocks = encoder.blocks if isinstance(encoder, MapEncoder) else 0
+    pretrained = Pretrained(encoder.name, encoder.identity, ImageShape(channels, height, width), blocks)
+    return (features if blocks else features[:, np.newaxis, np.newaxis]), pretrained
 
 
 def inputs_like(pretrained: Pretrained | None, image_set: ImageSet, *, device: str = "auto", **others: Any) -> Inputs:
@@ -75,7 +82,7 @@ def inputs_like(pretrained: Pretrained | None, image_set: ImageSet, *, device: s
     """
     if pretrained is None:
         return image_set.images
-    encoder = open_encoder(pretrained.name, device, others.get("cache"))
+    encoder = _open(pretrained.name, pretrained.finetune, device, others.get("cache"))
     require(
         encoder.identity == pretrained.identity,
         f"The model was trained on features of '{encoder.name}' with other weights or another preprocessing than are "
@@ -92,7 +99,14 @@ def encoder_for(config: RunConfig, cache: str | Path | None = None) -> FeatureEn
         f"encoder must be a pretrained one for the method '{config.method}', which clusters vectors, got '{name}'. "
         "For example encoder = 'efficientnet-lite0'.",
     )
-    return None if name == SCRATCH else open_encoder(name, config.training.device, cache)
+    return None if name == SCRATCH else _open(name, config.finetune, config.training.device, cache)
+
+
+def _open(name: str, finetune: int, device: str, cache: str | Path | None) -> FeatureEncoder:
+    """A whole encoder, or one that is cut before the blocks that are trained."""
+    if finetune:
+        return open_map_encoder(name, finetune, device, cache)
+    return open_encoder(name, device, cache)
 
 
 def features_of_images(
@@ -104,6 +118,8 @@ def features_of_images(
     say: Callable[[str], None] | None = None,
 ) -> Halves:
     """A vector of length one per image, (N, D), mapped from the cache; what is not there yet is computed first.
+
+    A cut encoder makes maps, which are kept as they are, (N, h, w, c).
 
     Args:
         image_set: The images.
@@ -122,6 +138,7 @@ def features_of_images(
                 if (folder / "manifest.json").exists():
                     say(f"The features in {folder} are damaged or of other images; they are computed anew.")
                     (folder / "manifest.json").unlink()
+                announce(folder, wanted, wanted["images"] - _progress(folder, wanted)[0], say)
                 _fill(folder, wanted, image_set, encoder, on_progress, say, cache)
                 features = open_features(folder, wanted)
     except OSError as error:
@@ -142,7 +159,7 @@ def open_features(folder: Path, wanted: dict[str, Any]) -> Halves | None:
         features = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    shape = (wanted["images"], wanted["features"])
+    shape = (wanted["images"], *row_shape(wanted))
     whole = path.stat().st_size == len(_header(shape)) + features.nbytes
     return features if features.shape == shape and features.dtype == np.float16 and whole else None
 
@@ -150,15 +167,16 @@ def open_features(folder: Path, wanted: dict[str, Any]) -> Halves | None:
 def unit_vectors(vectors: Floats) -> Halves:
     """Vectors of length one: what differs between images is the direction, and half precision is enough for it."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    directions: Floats = vectors / np.maximum(lengths, 1e-12)
-    return directions.astype(np.float16)
+    with np.errstate(invalid="ignore"):  # Of what is no number nothing else is made.
+        directions: Floats = vectors / np.maximum(lengths, 1e-12)
+        return directions.astype(np.float16)
 
 
 def _description(image_set: ImageSet, encoder: FeatureEncoder) -> dict[str, Any]:
     """Everything that decides the features, as the manifest has it."""
     count, *shape = image_set.images.shape
     known = {"images": count, "shape": shape, "pixels": image_set.origin.checksum}
-    return {"format": FORMAT} | known | {"encoder": encoder.identity, "features": encoder.feature_size}
+    return {"format": FORMAT} | known | {"encoder": encoder.identity} | row_description(encoder)
 
 
 def _key(wanted: dict[str, Any]) -> str:
@@ -180,10 +198,10 @@ def _fill(
     begun, checksum = _progress(folder, wanted)
     _foretell(encoder, image_set.images[begun:], say)
     started, done, committed = time.perf_counter(), begun, begun
-    head = _header((count, wanted["features"]))
+    head = _header((count, *row_shape(wanted)))
     with _opened(folder, done) as file:
         file.write(head)
-        file.truncate(len(head) + done * 2 * wanted["features"])
+        file.truncate(len(head) + row_bytes(wanted, done))
         file.seek(0, os.SEEK_END)
         for start in range(begun, count, encoder.at_once):
             content = _computed(image_set, encoder, start).tobytes()
@@ -211,13 +229,14 @@ def _foretell(encoder: FeatureEncoder, images: Bytes, say: Callable[[str], None]
 
 
 def _computed(image_set: ImageSet, encoder: FeatureEncoder, start: int) -> Halves:
-    """The vectors of some images."""
-    vectors = encoder(image_set.images[start : start + encoder.at_once])
-    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    """The vectors or maps of some images."""
+    made = encoder(image_set.images[start : start + encoder.at_once])
+    halves = unit_vectors(made) if made.ndim == 2 else half_maps(made)
+    bad = np.flatnonzero(~np.isfinite(halves).reshape(len(halves), -1).all(axis=1))
     if len(bad):
         name = image_set.names[start + int(bad[0])]
         require(False, f"The encoder '{encoder.name}' makes no numbers of the image {name}. Take another encoder.")
-    return unit_vectors(vectors)
+    return halves
 
 
 def _opened(folder: Path, done: int) -> IO[bytes]:
@@ -240,9 +259,9 @@ def _progress(folder: Path, wanted: dict[str, Any]) -> tuple[int, int]:
     with suppress(OSError, ValueError, KeyError, TypeError):
         progress = json.loads((folder / "progress.json").read_text(encoding="utf-8"))
         done, checksum = int(progress["done"]), int(progress["checksum"])
-        head = len(_header((wanted["images"], wanted["features"])))
+        head = len(_header((wanted["images"], *row_shape(wanted))))
         same = progress["wanted"] == wanted and 0 < done <= wanted["images"]
-        if same and _checksum(folder / "features.npy", head, done * 2 * wanted["features"]) == checksum:
+        if same and _checksum(folder / "features.npy", head, row_bytes(wanted, done)) == checksum:
             return done, checksum
     return 0, 0
 

@@ -8,6 +8,8 @@ from dccm.config import Settings, TrainingConfig
 from dccm.errors import require
 from dccm.machine import choose_device, choose_precision, keep_memory, require_compiler, using_threads
 from dccm.methods.base import DirectMethod
+from dccm.networks.feature_encoder import FeatureEncoder
+from dccm.networks.map_encoder import MapEncoder
 from dccm.runs.config import RunConfig
 from dccm.runs.model import Model
 from dccm.training.checkpoint import CheckpointFolder, TensorFile
@@ -34,8 +36,14 @@ def require_machine(training: TrainingConfig) -> None:
         require_compiler(device)
 
 
-def new_model(images: Inputs, config: RunConfig) -> Model:
-    """An untrained model for these images; settings that do not suit them are refused."""
+def new_model(images: Inputs, config: RunConfig, encoder: FeatureEncoder | None = None) -> Model:
+    """An untrained model for these images; settings that do not suit them are refused.
+
+    Args:
+        images: (N, H, W, C), or what stands in their place.
+        config: All settings.
+        encoder: The pretrained one that made it; None: there is none. Blocks of it that are trained begin as they are.
+    """
     clusters, count = config.data.n_clusters, len(images)
     require(
         clusters <= count,
@@ -50,6 +58,8 @@ def new_model(images: Inputs, config: RunConfig) -> Model:
         f"mini_batch must not exceed the number of images, {count}, got {fewest}. "
         f"Bring more images, or lower it, for example mini_batch = {max(2, count // 4)}.",
     )
+    if isinstance(encoder, MapEncoder):
+        encoder.begin(model.method)
     return model
 
 
@@ -67,7 +77,7 @@ def fit(
     Args:
         images: (N, H, W, C), or vectors in their place.
         config: All settings.
-        model: The one to train; None: a new one.
+        model: The one to train; None: a new one, of which no part is pretrained.
         checkpoints: Where to write checkpoints; None: nowhere.
         resume: A checkpoint to go on from.
         on_progress: Called after each large batch, or stage of a method without epochs.

@@ -231,4 +231,4 @@ def _wrong_fields(document: dict[str, Any]) -> list[str]:
 def _pretrained(stored: dict[str, Any]) -> Pretrained:
     """The encoder that `model.json` names; JSON makes a list of the shape."""
     shape = ImageShape(*map(int, stored["image_shape"]))
-    return Pretrained(str(stored["name"]), str(stored["identity"]), shape)
+    return Pretrained(str(stored["name"]), str(stored["identity"]), shape, int(stored.get("finetune", 0)))

@@ -11,6 +11,7 @@ from dccm.errors import require
 from dccm.evaluation.baseline import Baseline
 from dccm.evaluation.metrics import scores
 from dccm.methods.base import encoder_of
+from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.runs.config import RunConfig
 from dccm.runs.contents import Assignments, Begun, StoredConfig, config_text, parse_config
 from dccm.runs.directory import RunDirectory
@@ -47,6 +48,7 @@ def run(
     *,
     inputs: Inputs | None = None,
     pretrained: Pretrained | None = None,
+    encoder: FeatureEncoder | None = None,
     resume: bool = False,
     baseline: Compare | None = None,
     on_progress: OnProgress = ignore,
@@ -59,14 +61,15 @@ def run(
         config: All settings.
         directory: Where everything is written.
         inputs: Vectors that are clustered in the place of the images; None: the images themselves are.
-        pretrained: The encoder that made those vectors.
+        pretrained: The encoder that made those vectors, by name.
+        encoder: That encoder itself; it is needed where its last blocks are trained.
         resume: Go on from the newest sound checkpoint in it.
         baseline: A simple method to compare with, when there are labels.
         on_progress: Called after each large batch, or stage of what has no epochs.
         say: Called with a sentence that the user should read.
     """
     inputs = image_set.images if inputs is None else inputs
-    model = new_model(inputs, config)  # Before anything is written: it refuses what does not fit.
+    model = new_model(inputs, config, encoder)  # Before anything is written: it refuses what does not fit.
     model.pretrained = pretrained
     say(_introduction(image_set, model))
     checkpoint = _begin(image_set, config, directory, resume, say)
