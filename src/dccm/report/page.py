@@ -30,7 +30,7 @@ _COLLAPSE_CURVES = {
 }
 _NOT_A_LOSS = {"epoch", "passes", "cluster_sizes", "dead_clusters", "warnings", *_COLLAPSE_CURVES}
 _SCORE_NAMES = {"acc": "Accuracy", "nmi": "NMI", "ari": "ARI"}
-_SHOWN_ELSEWHERE = {"scores", "baseline", "pretrained", "warnings", "cost", "versions"}
+_SHOWN_ELSEWHERE = {"scores", "baseline", "pretrained", "confidence", "warnings", "cost", "versions"}
 _MANY_THUMBNAILS = 1500
 """From here on thumbnails are made smaller, so that the page stays at a few megabytes."""
 
@@ -116,7 +116,7 @@ def render(run: RunFiles) -> str:
 
 def _cards(run: RunFiles) -> list[Card]:
     """One card per cluster, the largest first; empty clusters have one too."""
-    _, clusters, confidences = run.assignments
+    clusters, confidences = run.assignments.clusters, run.assignments.confidences
     sheets = _contact_sheets(run)
     cards = []
     for number, size in enumerate(_sizes(run)):
@@ -132,7 +132,7 @@ def _sizes(run: RunFiles) -> list[int]:
 
 def _contact_sheets(run: RunFiles) -> dict[int, list[Thumbnail]]:
     """The thumbnails of each cluster, most confident first."""
-    paths, clusters, confidences = run.assignments
+    paths, clusters, confidences = run.assignments[:3]
     images, rows = run.thumbnails
     sheets: dict[int, list[Thumbnail]] = {}
     for i in np.argsort(-confidences[rows], kind="stable"):

@@ -8,6 +8,7 @@ from dccm.config import Settings, TrainingConfig
 from dccm.errors import require
 from dccm.machine import choose_device, choose_precision, keep_memory, require_compiler, using_threads
 from dccm.methods.base import DirectMethod
+from dccm.runs.calibration import fit_confidence
 from dccm.runs.config import RunConfig
 from dccm.runs.model import Model
 from dccm.training.checkpoint import CheckpointFolder, TensorFile
@@ -75,7 +76,9 @@ def fit(
     require_machine(config.training)
     keep_memory()
     with using_threads(config.training.threads):
-        return _fitted(model or new_model(images, config), images, checkpoints, resume, on_progress)
+        fitted = _fitted(model or new_model(images, config), images, checkpoints, resume, on_progress)
+        fit_confidence(fitted.model, images, on_progress or ignore)
+        return fitted
 
 
 def _fitted(
