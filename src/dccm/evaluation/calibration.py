@@ -10,7 +10,6 @@ import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.cluster import contingency_matrix
 
-
 Confidences = npt.NDArray[np.floating[Any]]
 Right = npt.NDArray[np.bool_]
 

@@ -1,8 +1,8 @@
 """How far a probability can be trusted, found without labels: by others who see less.
 
 A softmax is as sure as its training made it. So others are asked: for each cluster they know the mean of its images in
-a part of the features alone, and put each image to the nearest mean. An image that a part of the evidence puts elsewhere
-is not sure. One temperature then makes the probabilities foretell what the others say.
+a part of the features alone, and put each image to the nearest mean. An image that a part of the features puts
+elsewhere is not sure. One temperature then makes the probabilities foretell what the others say.
 
 Others see less, so they err more often than the clustering itself. They share its view of what a cluster is, so they
 agree with it where features do not show the true classes. The first makes the confidence too low, the second too high.
@@ -87,7 +87,8 @@ def nearest_mean(known: Floats, asked: Floats, clusters: Clusters, n_clusters: i
     np.add.at(sums, clusters, known)
     means = sums / np.maximum(sizes, 1)[:, None]
     distances = (means**2).sum(axis=1) - 2 * asked @ means.T
-    return np.where(sizes > 0, distances, np.inf).argmin(axis=1)
+    nearest: Clusters = np.where(sizes > 0, distances, np.inf).argmin(axis=1)
+    return nearest
 
 
 def unit_rows(rows: Floats) -> Floats:

@@ -92,14 +92,6 @@ def parse_config(text: str) -> StoredConfig:
     return StoredConfig(Begun(**content["run"]), dict(content["settings"]))
 
 
-def plain_assignments(
-    paths: Sequence[str], clusters: npt.NDArray[np.int64], confidences: npt.NDArray[np.floating[Any]]
-) -> Assignments:
-    """Assignments without a rejected image or an outlier."""
-    none = np.zeros(len(clusters), bool)
-    return Assignments(paths, clusters, confidences, none, none)
-
-
 def assignment_rows(assignments: Assignments) -> Iterator[tuple[str, int, str, int, int]]:
     """The rows of `assignments.csv`, one by one."""
     for path, best, confidence, rejected, outlier in zip(*assignments):
@@ -109,9 +101,9 @@ def assignment_rows(assignments: Assignments) -> Iterator[tuple[str, int, str, i
 
 def assignment_columns(assignments: Assignments, rows: slice) -> dict[str, Any]:
     """Some rows as columns, without the paths."""
-    _, best, confidences, rejected, outliers = (column[rows] for column in assignments)
-    clusters = np.where(rejected, NO_CLUSTER, best)
-    return dict(zip(ASSIGNMENT_COLUMNS[1:], (clusters, confidences, best, outliers.astype(np.int64))))
+    best, outliers = assignments.clusters[rows], assignments.outliers[rows].astype(np.int64)
+    clusters = np.where(assignments.rejected[rows], NO_CLUSTER, best)
+    return dict(zip(ASSIGNMENT_COLUMNS[1:], (clusters, assignments.confidences[rows], best, outliers)))
 
 
 class ColumnReader:

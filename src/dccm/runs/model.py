@@ -204,8 +204,9 @@ class Model:
 
 def _room(count: int) -> Assigned:
     """Room for what is said of all images."""
-    kinds = (np.int64, np.float32, np.float32, np.bool_)
-    return Assigned(*(np.empty(count, kind) for kind in kinds))
+    return Assigned(
+        np.empty(count, np.int64), np.empty(count, np.float32), np.empty(count, np.float32), np.empty(count, np.bool_)
+    )
 
 
 def _placed(method: Clusterer[Any], device: str) -> Clusterer[Any]:

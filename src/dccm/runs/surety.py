@@ -86,5 +86,3 @@ def surety_from(stored: dict[str, Any]) -> Surety:
     if not all(isinstance(value, int | float) for value in numbers):
         raise ValueError("confidence must hold numbers")
     return surety
-
-
