@@ -17,7 +17,7 @@ from PIL import Image
 
 from dccm.data.images import Skipped
 from dccm.files import write_atomically
-from dccm.report import plots
+from dccm.report import plots, sureness
 from dccm.runs.contents import Assignments, Record, Thumbnails
 from dccm.runs.directory import RunDirectory
 from dccm.runs.result import RunResult
@@ -106,6 +106,7 @@ def render(run: RunFiles) -> str:
         warnings=_warnings(run),
         cards=_cards(run),
         charts=_charts(run),
+        outliers=_outliers(run),
         pixelated=max(run.thumbnails.images.shape[1:3]) <= 32,
         skipped=run.skipped,
         skipped_shown=_SKIPPED_SHOWN,
@@ -137,9 +138,22 @@ def _contact_sheets(run: RunFiles) -> dict[int, list[Thumbnail]]:
     sheets: dict[int, list[Thumbnail]] = {}
     for i in np.argsort(-confidences[rows], kind="stable"):
         row = rows[i]
+        if run.assignments.outliers[row]:
+            continue  # They have a place of their own.
         uri = image_uri(images[i], many=len(images) > _MANY_THUMBNAILS)
         sheets.setdefault(int(clusters[row]), []).append(Thumbnail(uri, paths[row], float(confidences[row])))
     return sheets
+
+
+def _outliers(run: RunFiles) -> dict[str, Any]:
+    """How many images are far from everything, and a strip of some of them."""
+    paths, _, confidences, _, outliers = run.assignments
+    strip = [
+        Thumbnail(image_uri(image), paths[row], float(confidences[row]))
+        for image, row in zip(*run.thumbnails)
+        if outliers[row]
+    ]
+    return {"count": int(outliers.sum()), "strip": strip}
 
 
 def image_uri(pixels: NDArray[np.uint8], *, many: bool = False) -> str:
@@ -172,6 +186,7 @@ def _charts(run: RunFiles) -> dict[str, Markup | str]:
         ),
         "dead": _dead_clusters_text(run.history),
         "confidence": plots.histogram(run.assignments.confidences.tolist(), title="Confidence of the images"),
+        "reliability": sureness.reliability_chart(run.result.confidence),
     }
 
 

@@ -237,13 +237,13 @@ class RunDirectory:
             return features
 
     def write_thumbnails(self, images: Bytes, assignments: Assignments) -> None:
-        """Keep the most confident images of each cluster."""
+        """Keep the most confident images of each cluster, and some outliers."""
         clusters, confidences = assignments.clusters, assignments.confidences
-        chosen = []
+        chosen = [np.flatnonzero(assignments.outliers)[:_THUMBNAILS]]
         for cluster in np.unique(clusters):
             members = np.flatnonzero(clusters == cluster)
             chosen.append(members[np.argsort(-confidences[members], kind="stable")[:_THUMBNAILS]])
-        rows = np.concatenate(chosen)
+        rows = np.array(list(dict.fromkeys(np.concatenate(chosen[1:] + chosen[:1]).tolist())), dtype=np.int64)
         buffer = io.BytesIO()
         np.savez_compressed(buffer, images=images[rows], row=rows)
         write_atomically(self.thumbnails, buffer.getvalue())

@@ -17,9 +17,9 @@ from dccm.runs.contents import Assignments, Begun, StoredConfig, config_text, pa
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import Pretrained
 from dccm.runs.fitting import Fitted, fit, new_model
+from dccm.runs.judging import surety_of
 from dccm.runs.model import Assigned, Model
 from dccm.runs.result import Cost, RunResult, pretrained_note
-from dccm.runs.surety import surety_of
 from dccm.training.checkpoint import CheckpointFolder, TensorFile
 from dccm.training.progress import OnProgress, Progress, Record, Stage, ignore
 

@@ -1,16 +1,7 @@
 """How sure a run is of its clusters, in numbers, as `result.json` holds it."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import numpy.typing as npt
-
-from dccm.evaluation.calibration import calibration_error, confidence_scores, reliability, right_ones
-from dccm.runs.contents import Assignments
-
-if TYPE_CHECKING:  # It comes with torch, which takes seconds.
-    from dccm.runs.model import Assigned, Model
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -46,35 +37,6 @@ class Surety:
             error = "calibration_error"
             text += f" Calibration error {self.scores[error]:.3f}, raw {self.scores[error + '_raw']:.3f}."
         return text
-
-
-def surety_of(
-    model: "Model", assigned: "Assigned", assignments: Assignments, labels: npt.NDArray[Any] | None
-) -> Surety:
-    """The numbers of a run; labels serve for the scores alone."""
-    known = {} if labels is None else _judged(assigned, assignments, labels)
-    return Surety(
-        temperature=model.confidence.temperature if model.confidence else None,
-        agreement=model.confidence.agreement if model.confidence else None,
-        mean_raw=float(assigned.raw.mean(dtype=np.float64)),
-        mean=float(assigned.confidences.mean(dtype=np.float64)),
-        reject_below=model.reject_below,
-        rejected=int(assignments.rejected.sum()),
-        outliers=int(assignments.outliers.sum()),
-        **known,
-    )
-
-
-def _judged(assigned: "Assigned", assignments: Assignments, labels: npt.NDArray[Any]) -> dict[str, Any]:
-    right = right_ones(labels, assigned.clusters)
-    scores = confidence_scores(labels, assigned.clusters, assigned.confidences, assignments.rejected)
-    if not scores:
-        return {}
-    return {
-        "scores": scores | {"calibration_error_raw": calibration_error(assigned.raw, right)},
-        "reliability": [list(part) for part in reliability(assigned.confidences, right)],
-        "reliability_raw": [list(part) for part in reliability(assigned.raw, right)],
-    }
 
 
 def surety_from(stored: dict[str, Any]) -> Surety:
