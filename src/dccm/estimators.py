@@ -21,7 +21,7 @@ from dccm.methods import METHODS
 from dccm.methods.base import DirectMethod
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.progress import READING, shown
-from dccm.runs.confidence import parse_reject, rejected_ones, threshold
+from dccm.runs.confidence import parse_reject, rejected_ones, require_graded, threshold
 from dccm.runs.config import RunConfig, make_config
 from dccm.runs.contents import NO_CLUSTER, Assignments
 from dccm.runs.directory import RunDirectory
@@ -108,7 +108,9 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         self.model_ = fitted.model
         self.model_.rows, self.model_.pretrained = rows, pretrained
         assigned = self.model_.assign(inputs)
-        self.model_.reject_below = rejecting and threshold(rejecting, assigned.confidences)
+        if rejecting is not None:
+            require_graded(self.model_.method, self.method)
+            self.model_.reject_below = threshold(rejecting, assigned.confidences)
         self._keep(assigned.clusters, assigned.confidences, assigned.outliers)
         self.names_: Sequence[str] = image_set.names
         self.skipped_ = list(image_set.skipped)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Unpack
 from dccm.commands.reading import Reading, read_for
 from dccm.data.images import ImageSet
 from dccm.progress import SILENT, Watcher
-from dccm.runs.confidence import Reject, parse_reject, rejected_ones, threshold
+from dccm.runs.confidence import Reject, parse_reject, rejected_ones, require_graded, threshold
 from dccm.runs.contents import Assignments
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import inputs_like
@@ -46,6 +46,8 @@ def predict(
     """
     rejecting = parse_reject(reject)
     trained = Model.load(Path(model), device)
+    if rejecting is not None:
+        require_graded(trained.method, trained.config.method)
     directory = None if output is None else RunDirectory(output)
     if directory is not None:
         directory.require_free()  # Before images are read, which can take long.

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import nn
 
 from dccm.errors import require
+from dccm.grouping.neighbours import ClusterMemory
 from dccm.grouping.outliers import Sample
 from dccm.training.checkpoint import read_tensors, write_tensors
 
@@ -54,15 +56,20 @@ def _number(text: str) -> float:
         return math.nan
 
 
+def require_graded(method: nn.Module, name: str) -> None:
+    """Refuse to reject where a method is equally sure of all images; known before it is trained."""
+    require(
+        not isinstance(getattr(method, "memory", None), ClusterMemory),
+        f"reject needs a confidence that differs between images, and the method '{name}' gives all the same. "
+        "Leave it out, or take another method, such as dccm or kmeans.",
+    )
+
+
 def threshold(reject: Reject, confidences: npt.NDArray[np.floating[Any]]) -> float:
     """The confidence below which images are rejected.
 
     Of equal confidences all are kept, so no more than the share is rejected.
     """
-    require(
-        bool(np.isfinite(confidences).all()),
-        "reject needs a confidence for each image, and this method gives none. Leave it out, or take another method.",
-    )
     if reject.below is not None:
         return reject.below
     assert reject.share is not None

@@ -11,7 +11,7 @@ from dccm.errors import require
 from dccm.evaluation.baseline import Baseline
 from dccm.evaluation.metrics import scores
 from dccm.methods.base import encoder_of
-from dccm.runs.confidence import Reject, rejected_ones, threshold
+from dccm.runs.confidence import Reject, rejected_ones, require_graded, threshold
 from dccm.runs.config import RunConfig
 from dccm.runs.contents import Assignments, Begun, StoredConfig, config_text, parse_config
 from dccm.runs.directory import RunDirectory
@@ -72,6 +72,8 @@ def run(
     inputs = image_set.images if inputs is None else inputs
     model = new_model(inputs, config)  # Before anything is written: it refuses what does not fit.
     model.pretrained = pretrained
+    if reject is not None:
+        require_graded(model.method, config.method)
     say(_introduction(image_set, model))
     checkpoint = _begin(image_set, config, directory, resume, say)
     history: list[Record] = list(checkpoint.document["history"]) if checkpoint else []
