@@ -21,7 +21,7 @@ from dccm.methods import METHODS
 from dccm.methods.base import DirectMethod
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.progress import READING, shown
-from dccm.runs.confidence import parse_reject, rejected_ones, require_graded, threshold
+from dccm.runs.confidence import graded_threshold, parse_reject, rejected_ones
 from dccm.runs.config import RunConfig, make_config
 from dccm.runs.contents import NO_CLUSTER, Assignments
 from dccm.runs.directory import RunDirectory
@@ -107,19 +107,17 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
             fitted = fit(inputs, config, on_progress=show.get("training"))
         self.model_ = fitted.model
         self.model_.rows, self.model_.pretrained = rows, pretrained
-        assigned = self.model_.assign(inputs)
-        if rejecting is not None:
-            require_graded(self.model_.method, self.method)
-            self.model_.reject_below = threshold(rejecting, assigned.confidences)
-        self._keep(assigned.clusters, assigned.confidences, assigned.outliers)
+        clusters, sure, _, outliers = self.model_.assign(inputs)
+        self.model_.reject_below = below = graded_threshold(rejecting, self.model_.method, self.method, sure)
+        self._keep(clusters, sure, rejected_ones(sure, below), outliers)
         self.names_: Sequence[str] = image_set.names
         self.skipped_ = list(image_set.skipped)
         self.history_ = fitted.history
         self.n_iter_ = len(fitted.history)
         return self
 
-    def _keep(self, clusters: npt.NDArray[np.int64], confidences: Floats, outliers: npt.NDArray[np.bool_]) -> None:
-        rejected = rejected_ones(confidences, self._model().reject_below)
+    def _keep(self, clusters: Any, confidences: Any, rejected: Any, outliers: Any) -> None:
+        """Remember what was found of the images of `fit`, an entry per image each."""
         self.labels_: npt.NDArray[np.int64] = np.where(rejected, NO_CLUSTER, clusters)
         self._best, self.confidences_, self.outliers_ = clusters, confidences, outliers
 
@@ -160,6 +158,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         model = Model.load(Path(folder), device)
         estimator = cls._of(model.config, device)
         estimator.model_ = model
+        estimator.reject = None if model.reject_below is None else f"below:{model.reject_below}"
         if model.rows is not None:
             estimator.n_features_in_ = model.rows["features"]
         directory = RunDirectory(folder)
@@ -174,8 +173,8 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
 
     def _recall(self, directory: RunDirectory) -> None:
         """Take over what a run or `save` left in a folder."""
-        self.names_, clusters, confidences, _, outliers = directory.read_assignments()
-        self._keep(clusters, confidences.astype(np.float32), outliers)
+        self.names_, *found = directory.read_assignments()
+        self._keep(*found)
         self.skipped_ = directory.read_skipped()
         self.history_ = directory.read_history() if directory.history.is_file() else []
         self.n_iter_ = len(self.history_)

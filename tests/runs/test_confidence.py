@@ -135,6 +135,7 @@ def test_the_estimator_rejects_alike_in_fit_predict_and_after_loading(tmp_path: 
     estimator.save(tmp_path / "model")
     loaded = ImageClusterer.load(tmp_path / "model")
     assert np.array_equal(loaded.labels_, estimator.labels_)
+    assert loaded.reject == f"below:{estimator.model_.reject_below}"
     assert np.array_equal(loaded.predict(FOUND.images), estimator.labels_)
 
 

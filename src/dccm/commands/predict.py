@@ -6,11 +6,11 @@ from typing import Any, NamedTuple, Unpack
 from dccm.commands.reading import Reading, read_for
 from dccm.data.images import ImageSet
 from dccm.progress import SILENT, Watcher
-from dccm.runs.confidence import Reject, parse_reject, rejected_ones, require_graded, threshold
+from dccm.runs.confidence import graded_threshold, parse_reject, rejected_ones, require_graded
 from dccm.runs.contents import Assignments
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import inputs_like
-from dccm.runs.model import Assigned, Model
+from dccm.runs.model import Model
 
 
 class Predicted(NamedTuple):
@@ -55,14 +55,11 @@ def predict(
     told: dict[str, Any] = {"on_progress": watcher.training, "say": watcher.say}
     inputs = inputs_like(trained.pretrained, image_set, device=device, cache=reading.get("cache"), **told)
     assigned = trained.assign(inputs, on_progress=watcher.training)
-    rejected = rejected_ones(assigned.confidences, _below(trained, assigned, rejecting))
+    below = graded_threshold(rejecting, trained.method, trained.config.method, assigned.confidences)
+    rejected = rejected_ones(assigned.confidences, trained.reject_below if below is None else below)
     assignments = Assignments(image_set.names, assigned.clusters, assigned.confidences, rejected, assigned.outliers)
     if directory is not None:
         directory.create()
         directory.write_assignments(assignments)
         directory.write_left_out(image_set)
     return Predicted(assignments, image_set, directory)
-
-
-def _below(model: Model, assigned: Assigned, reject: Reject | None) -> float | None:
-    return model.reject_below if reject is None else threshold(reject, assigned.confidences)

@@ -76,6 +76,16 @@ def threshold(reject: Reject, confidences: npt.NDArray[np.floating[Any]]) -> flo
     return float(np.sort(confidences)[int(reject.share * len(confidences))])
 
 
+def graded_threshold(
+    reject: Reject | None, method: nn.Module, name: str, confidences: npt.NDArray[np.floating[Any]]
+) -> float | None:
+    """The same for the images of a method by this name, whose confidences must differ; None: no image is rejected."""
+    if reject is None:
+        return None
+    require_graded(method, name)
+    return threshold(reject, confidences)
+
+
 def rejected_ones(confidences: npt.NDArray[np.floating[Any]], below: float | None) -> npt.NDArray[np.bool_]:
     """Whether each image is rejected, (N,); None: none is."""
     return np.zeros(len(confidences), bool) if below is None else confidences < below
