@@ -117,7 +117,6 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         return self
 
     def _keep(self, clusters: Any, confidences: Any, rejected: Any, outliers: Any) -> None:
-        """Remember what was found of the images of `fit`, an entry per image each."""
         self.labels_: npt.NDArray[np.int64] = np.where(rejected, NO_CLUSTER, clusters)
         self._best, self.confidences_, self.outliers_ = clusters, confidences, outliers
 

@@ -13,8 +13,8 @@ from dccm.runs.confidence import Confidence
 from dccm.runs.model import Model
 from dccm.training.progress import OnProgress, Stage
 
-_IMAGES = 3000
-"""Images that others are asked about: enough for a single number."""
+_VECTORS, _IMAGES = 3000, 1000
+"""Vectors or images that others are asked about: enough for a single number, and images go through a network."""
 _FEWEST_PER_CLUSTER = 5
 """Images per cluster with which the answers say something."""
 _VIEWS = 4
@@ -30,7 +30,9 @@ def fit_confidence(model: Model, inputs: Inputs, on_progress: OnProgress) -> Non
         on_progress: Called as it gets on.
     """
     seed, n_clusters = model.config.training.seed, model.config.data.n_clusters
-    rows = np.sort(np.random.default_rng(seed).permutation(len(inputs))[:_IMAGES])
+    rows = np.sort(
+        np.random.default_rng(seed).permutation(len(inputs))[: _VECTORS if model.shape.is_vector else _IMAGES]
+    )
     chosen: Inputs = inputs[rows]
     features = model.evidence(chosen)
     model.sample = sample_of(features, seed)
