@@ -9,6 +9,7 @@ from pathlib import Path
 from matplotlib import pyplot
 
 HERE = Path(__file__).parent
+pyplot.rcParams["svg.fonttype"] = "none"  # Text stays text.
 
 
 def main() -> None:
@@ -24,7 +25,7 @@ def main() -> None:
             panel.plot(confidences, right, color=colour, linewidth=1, alpha=0.6)
             panel.scatter(confidences, right, s=sizes, color=colour, label=label)
         panel.set(title=found["set"], xlabel="confidence", xlim=(0, 1.03), ylim=(0, 1.03))
-        panel.legend(title="calibration error", frameon=False, fontsize=8, title_fontsize=8, loc="upper left")
+        panel.legend(title="calibration error", frameon=False, fontsize=8, title_fontsize=8, loc="lower right")
         panel.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("share in the right cluster")
     figure.savefig(HERE.parent / "docs" / "images" / "reliability.svg")
