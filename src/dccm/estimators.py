@@ -1,7 +1,6 @@
 """All methods as scikit-learn estimators: `ImageClusterer(n_clusters=10, method="dccm").fit(images)`."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,8 +20,10 @@ from dccm.errors import UserError, require
 from dccm.methods import METHODS
 from dccm.methods.base import DirectMethod
 from dccm.networks.feature_encoder import FeatureEncoder
+from dccm.progress import READING, shown
+from dccm.runs.confidence import graded_threshold, parse_reject, rejected_ones
 from dccm.runs.config import RunConfig, make_config
-from dccm.runs.contents import Assignments
+from dccm.runs.contents import NO_CLUSTER, Assignments
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import encoder_for, inputs_like, inputs_of
 from dccm.runs.fitting import fit, new_model
@@ -52,12 +53,15 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         epochs: Times that every image is seen. None: as the preset says; methods without epochs take nothing else.
         image_size: Side to which images are brought. None: see `DataConfig`.
         settings: Any other settings by name; they win over the preset.
+        reject: Images without a cluster: a share of the least sure, 0.1, or those "below:0.6". None: all have one.
         device: auto, cpu, cuda, ...
         random_state: Seed; the same seed gives the same labels on the same machine.
         verbose: Show progress on standard error.
 
     Attributes:
-        labels_: Cluster of each image of `fit`, (N,).
+        labels_: Cluster of each image of `fit`, (N,); -1 for those that were rejected.
+        confidences_: Probability of the best cluster of each of them, (N,).
+        outliers_: Whether each of them is far from all others, (N,).
         names_: Path or number of each of them, in the same order.
         skipped_: Path and reason of everything that could not be read in `fit`.
         model_: The trained `Model`.
@@ -75,6 +79,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         epochs: int | None = None,
         image_size: int | None = None,
         settings: Settings | None = None,
+        reject: float | str | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
@@ -86,6 +91,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         self.epochs = epochs
         self.image_size = image_size
         self.settings = settings
+        self.reject = reject
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -93,27 +99,34 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
     def fit(self, X: Any, y: None = None) -> Self:  # noqa: N803, ARG002 (scikit-learn's names)
         """Train on images; `y` is ignored, as clustering needs no labels. What cannot be read is in `skipped_`."""
         config = self._config(data_set_name(X))  # Before images are read, which can take long.
+        rejecting = parse_reject(self.reject)
         encoder = encoder_for(config)
-        with _shown(self.verbose) as show:
+        with shown(self.verbose) as show:
             image_set, rows = self._read_to_fit(X, config, encoder, show)
             inputs, pretrained = inputs_of(image_set, encoder, on_progress=show.get("training", ignore))
             fitted = fit(inputs, config, model=new_model(inputs, config, encoder), on_progress=show.get("training"))
         self.model_ = fitted.model
         self.model_.rows, self.model_.pretrained = rows, pretrained
-        self.labels_: npt.NDArray[np.int64] = self.model_.assign(inputs).clusters
+        clusters, sure, _, outliers = self.model_.assign(inputs)
+        self.model_.reject_below = below = graded_threshold(rejecting, self.model_.method, self.method, sure)
+        self._keep(clusters, sure, rejected_ones(sure, below), outliers)
         self.names_: Sequence[str] = image_set.names
         self.skipped_ = list(image_set.skipped)
         self.history_ = fitted.history
         self.n_iter_ = len(fitted.history)
         return self
 
+    def _keep(self, clusters: Any, confidences: Any, rejected: Any, outliers: Any) -> None:
+        self.labels_: npt.NDArray[np.int64] = np.where(rejected, NO_CLUSTER, clusters)
+        self._best, self.confidences_, self.outliers_ = clusters, confidences, outliers
+
     def predict(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
-        """Cluster of each image, (N,); an image gets the same answer alone and in any batch."""
-        clusters: npt.NDArray[np.int64] = self.predict_proba(X).argmax(axis=1)
-        return clusters
+        """Cluster of each image, (N,), -1 if it is rejected; the same answer alone and in any batch."""
+        probabilities, below = self.predict_proba(X), self._model().reject_below
+        return np.where(rejected_ones(probabilities.max(axis=1), below), NO_CLUSTER, probabilities.argmax(axis=1))
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
-        """Probability of each cluster, (N, K)."""
+        """Probability of each cluster, (N, K), calibrated; also of those that would be rejected."""
         return self._model().predict_proba(self._read_to_predict(X))
 
     def transform(self, X: Any) -> Floats:  # noqa: N803
@@ -130,8 +143,8 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         directory.forget_assignments()  # Of another model.
         model.save(directory.path)
         if hasattr(self, "labels_"):
-            not_kept = np.full(len(self.labels_), np.nan)
-            directory.write_assignments(Assignments(self.names_, self.labels_, not_kept))
+            none = self.labels_ == NO_CLUSTER
+            directory.write_assignments(Assignments(self.names_, self._best, self.confidences_, none, self.outliers_))
             directory.write_skipped(self.skipped_)
             directory.write_history(self.history_)
 
@@ -144,6 +157,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         model = Model.load(Path(folder), device)
         estimator = cls._of(model.config, device)
         estimator.model_ = model
+        estimator.reject = None if model.reject_below is None else f"below:{model.reject_below}"
         if model.rows is not None:
             estimator.n_features_in_ = model.rows["features"]
         directory = RunDirectory(folder)
@@ -158,7 +172,8 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
 
     def _recall(self, directory: RunDirectory) -> None:
         """Take over what a run or `save` left in a folder."""
-        self.names_, self.labels_, _ = directory.read_assignments()
+        self.names_, *found = directory.read_assignments()
+        self._keep(*found)
         self.skipped_ = directory.read_skipped()
         self.history_ = directory.read_history() if directory.history.is_file() else []
         self.n_iter_ = len(self.history_)
@@ -194,7 +209,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
             numbers = validate_data(self, images, dtype=np.float64, ensure_min_samples=2)
             rows = {"features": numbers.shape[1], "low": float(numbers.min()), "high": float(numbers.max())}
             images = squares(numbers, rows)
-        reading: dict[str, Any] = {name: show.get(key) for name, key in _READING.items()}
+        reading: dict[str, Any] = {name: show.get(key) for name, key in READING.items()}
         reading["up_to"] = encoder.preprocessing.side if encoder else None
         return read_images(plain(images), image_size=config.data.image_size, fit=config.data.fit, **reading), rows
 
@@ -219,8 +234,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
     def _n_features_out(self) -> int:
         """Length of a feature, for the names of the columns."""
         channels, height, width = self.model_.shape
-        length: int = self.model_.transform(np.zeros((1, height, width, channels), dtype=np.uint8)).shape[1]
-        return length
+        return int(self.model_.transform(np.zeros((1, height, width, channels), dtype=np.uint8)).shape[1])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -241,6 +255,7 @@ class DCCM(ImageClusterer):
         epochs: int | None = None,
         image_size: int | None = None,
         settings: Settings | None = None,
+        reject: float | str | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
@@ -252,6 +267,7 @@ class DCCM(ImageClusterer):
             epochs=epochs,
             image_size=image_size,
             settings=settings,
+            reject=reject,
             device=device,
             random_state=random_state,
             verbose=verbose,
@@ -264,22 +280,6 @@ class DCCM(ImageClusterer):
             f"DCCM loads models of the method 'dccm', got one of '{config.method}'. Take ImageClusterer.load.",
         )
         return cls(**_arguments(config, device))
-
-
-_READING = {"on_progress": "reading", "on_download": "downloading", "say": "say"}
-"""Callbacks of `read_images`, and what shows them."""
-
-
-@contextmanager
-def _shown(verbose: bool) -> Iterator[dict[str, Any]]:
-    """What shows progress, by name; nothing unless it is wanted."""
-    if not verbose:
-        yield {}
-        return
-    from dccm.progress import Display
-
-    with Display() as display:
-        yield {name: getattr(display, name) for name in ("training", *_READING.values())}
 
 
 def _arguments(config: RunConfig, device: str) -> dict[str, Any]:

@@ -57,8 +57,9 @@ def print_predicted(predicted: "Predicted", as_json: bool, quiet: bool) -> None:
     elif directory is None:
         print_csv(ASSIGNMENT_COLUMNS, assignment_rows(predicted.assignments))
     else:
-        count = len(predicted.assignments.paths)
-        print(f"{count:,} images assigned, {len(skipped)} skipped; see {directory.assignments}.")
+        _, clusters, _, rejected, outliers = predicted.assignments
+        odd = f"{rejected.sum():,} of them rejected, {outliers.sum():,} outliers"
+        print(f"{len(clusters):,} images assigned, {odd}, {len(skipped)} skipped; see {directory.assignments}.")
     if directory is None and not quiet:
         for file in skipped:
             print(f"skipped {file.path}: {file.reason}", file=sys.stderr)
@@ -67,8 +68,8 @@ def print_predicted(predicted: "Predicted", as_json: bool, quiet: bool) -> None:
 def _print_assignments_as_json(predicted: "Predicted") -> None:
     """One document, written row by row: a million rows as Python objects would take gigabytes."""
     before = '{"assignments": ['
-    for path, cluster, confidence in zip(*predicted.assignments):
-        row = dict(zip(ASSIGNMENT_COLUMNS, (path, int(cluster), float(confidence))))
+    for path, cluster, confidence, best, outlier in assignment_rows(predicted.assignments):
+        row = dict(zip(ASSIGNMENT_COLUMNS, (path, cluster, float(confidence or "nan"), best, outlier)))
         sys.stdout.write(before + json.dumps(row))
         before = ", "
     print(f'], "skipped": {json.dumps(predicted.image_set.skipped)}}}')

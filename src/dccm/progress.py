@@ -2,8 +2,10 @@
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Protocol, TextIO
+from typing import Any, Protocol, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn
@@ -173,3 +175,17 @@ def _clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, of_hour = divmod(minutes, 60)
     return f"{hours}:{of_hour:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+READING = {"on_progress": "reading", "on_download": "downloading", "say": "say"}
+"""Callbacks of `read_images`, and what shows them."""
+
+
+@contextmanager
+def shown(verbose: bool) -> Iterator[dict[str, Any]]:
+    """What shows progress, by name; nothing unless it is wanted."""
+    if not verbose:
+        yield {}
+        return
+    with Display() as display:
+        yield {name: getattr(display, name) for name in ("training", *READING.values())}

@@ -68,7 +68,7 @@ def test_a_watcher_is_told_and_the_model_is_built_once(tmp_path: Path, monkeypat
     cluster(FOUND, 4, output=tmp_path / "run", settings=QUICK | {"starts": 2}, watcher=notes)
     assert len(built) == 1
     assert notes.said[0].startswith("40 images of 8 x 8 x 1 (0 skipped, 0 duplicates) into 4 clusters by dccm with ")
-    assert (notes.epochs, set(notes.stages)) == (1, {"assigning"})
+    assert (notes.epochs, set(notes.stages)) == (1, {"assigning", "confidence"})
 
 
 @pytest.mark.parametrize(

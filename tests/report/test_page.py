@@ -1,4 +1,5 @@
 import ast
+import csv
 import json
 import re
 import subprocess
@@ -215,3 +216,24 @@ def test_the_report_reads_runs_and_knows_nothing_of_methods_or_training() -> Non
     modules |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     parts = {".".join(name.split(".")[:2]) for name in modules if name.startswith("dccm")}
     assert parts == {"dccm.data", "dccm.files", "dccm.report", "dccm.runs"}
+
+
+def test_a_reliability_diagram_and_outliers_are_there_only_where_they_are_known(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    plain = page_of(run).text
+    assert "Reliability" not in plain
+    assert 'id="outliers"' not in plain
+    known = {"temperature": 2.0, "agreement": 0.8, "mean_raw": 0.9, "mean": 0.8, "reject_below": 0.5, "rejected": 7}
+    known |= {"outliers": 1, "scores": {"calibration_error": 0.123, "calibration_error_raw": 0.3, "acc_surest_80": 0.9}}
+    bins = [[0.5, 0.4, 10], [0.9, 0.8, 90]]
+    change_result(run, confidence=known | {"reliability": bins, "reliability_raw": bins})
+    with (run / "assignments.csv").open(encoding="utf-8", newline="") as file:
+        _, *rows = csv.reader(file)
+    first = int(np.load(run / "thumbnails.npz")["row"][0])
+    wide = [(*row, row[1], int(number == first)) for number, row in enumerate(rows)]
+    write_csv(run / "assignments.csv", [("path", "cluster", "confidence", "best", "outlier"), *wide])
+    page = page_of(run).text
+    assert "Reliability: calibration error 0.123" in page
+    assert "7 images below 0.500 were rejected" in page
+    assert "1 image is far from all others" in page
+    assert page.split('class="strip"')[1].count("<img") >= 1

@@ -17,7 +17,13 @@ from dccm.runs.result import Cost, RunResult
 from tests.report.runs import write_run
 
 ODD = os.fsdecode(b'latin \xe9, "quoted"\n.png')
-ASSIGNED = Assignments([ODD, "b.png", "c.png"], np.array([1, 0, 1]), np.array([0.5, 1.0, 0.25], np.float32))
+ASSIGNED = Assignments(
+    [ODD, "b.png", "c.png"],
+    np.array([1, 0, 1]),
+    np.array([0.5, 1.0, 0.25], np.float32),
+    np.array([False, False, True]),
+    np.array([True, False, False]),
+)
 
 
 @pytest.fixture
@@ -123,7 +129,9 @@ def test_a_result_comes_back(directory: RunDirectory) -> None:
 def test_thumbnails_are_the_surest_images_of_each_cluster(directory: RunDirectory) -> None:
     images = bars(60, side=8).images
     confidences = np.random.default_rng(0).uniform(size=60)
-    directory.write_thumbnails(images, Assignments([""] * 60, np.arange(60) % 2 * 3, confidences))
+    directory.write_thumbnails(
+        images, Assignments([""] * 60, np.arange(60) % 2 * 3, confidences, *np.zeros((2, 60), bool))
+    )
     found = directory.read_thumbnails(60)
     assert len(found.row) == 48
     assert np.array_equal(found.images, images[found.row])

@@ -101,6 +101,7 @@ def cluster(
     cache: option.Cache = None,
     workers: option.Workers = None,
     device: option.Device = None,
+    reject: option.Reject = None,
     resume: option.Resume = False,
     quiet: option.Quiet = False,
     as_json: option.Json = False,
@@ -132,6 +133,7 @@ def cluster(
             data_root=data_root,
             cache=cache,
             workers=workers,
+            reject=reject,
             resume=resume,
             watcher=display,
         )
@@ -175,6 +177,7 @@ def predict(
     model: option.ModelFolder,
     images: option.Images,
     output: option.Output = None,
+    reject: option.Reject = None,
     split: option.Split = "",
     variant: option.Variant = "",
     data_root: option.DataRoot = None,
@@ -193,6 +196,7 @@ def predict(
             model,
             images,
             output=output,
+            reject=reject,
             split=split,
             variant=variant,
             data_root=data_root,
@@ -212,7 +216,7 @@ def evaluate(
     ],
     as_json: option.Json = False,
 ) -> None:
-    """Score the clusters of a run against true labels: ACC, NMI, ARI and BCubed."""
+    """Score the clusters of a run against true labels: ACC, NMI, ARI, BCubed, calibration error."""
     from dccm.commands.evaluate import evaluate
     from dccm.printing import print_scores
 

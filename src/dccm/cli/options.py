@@ -34,4 +34,8 @@ Variant = Annotated[str, typer.Option(help="Of a data set by name: fine gives CI
 ClassFolders = Annotated[
     bool, typer.Option("--class-folders", help="The first folder of each path is the true class, for the scores only.")
 ]
+Reject = Annotated[
+    str | None,
+    typer.Option(metavar="SHARE|below:T", help="No cluster for the least sure images: 0.1, or below:0.6."),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in the output folder.")]

@@ -12,6 +12,7 @@ from dccm.methods import METHODS
 from dccm.progress import SILENT, Watcher
 from dccm.report import write_report
 from dccm.runs.automatic import AUTO, automatic_encoder
+from dccm.runs.confidence import parse_reject
 from dccm.runs.config import RunConfig, make_config
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import encoder_for, inputs_of
@@ -35,6 +36,7 @@ def cluster(
     budget: str | None = None,
     device: str | None = None,
     resume: bool = False,
+    reject: float | str | None = None,
     baseline: Compare | None = None,
     watcher: Watcher = SILENT,
     **reading: Unpack[Reading],
@@ -58,6 +60,8 @@ def cluster(
         budget: `minutes:M` or `passes:P`, whatever `epochs` says.
         device: auto, cpu, cuda, cuda:1, mps.
         resume: Go on with the run in the output folder, with its settings below those given here.
+        reject: Images that get no cluster: a share of the least sure ones, 0.1, or those of a confidence below a
+            threshold, `below:0.6`; None: all get one.
         baseline: A simple method to compare with, when there are labels.
         watcher: Is told how it gets on.
         **reading: Which images, and how they are read; see `Reading`.
@@ -68,6 +72,7 @@ def cluster(
     given = dict(settings or {}) | {name: value for name, value in named.items() if value is not None}
     given |= parse_budget(budget) if budget else {}
     # All of this before images are read, which can take long.
+    rejecting = parse_reject(reject)
     if resume:
         config = _resumed(directory, given)
     else:
@@ -91,7 +96,7 @@ def cluster(
     )
     told: dict[str, Any] = {"on_progress": watcher.training, "say": watcher.say}
     inputs, pretrained = inputs_of(image_set, opened, cache=cache, **told)
-    told |= {"inputs": inputs, "pretrained": pretrained, "encoder": opened}
+    told |= {"inputs": inputs, "pretrained": pretrained, "encoder": opened, "reject": rejecting}
     finished = run(image_set, config, directory, resume=resume, baseline=baseline, **told)
     write_report(directory)
     return finished

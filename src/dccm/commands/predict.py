@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Unpack
 from dccm.commands.reading import Reading, read_for
 from dccm.data.images import ImageSet
 from dccm.progress import SILENT, Watcher
+from dccm.runs.confidence import graded_threshold, parse_reject, rejected_ones, require_graded
 from dccm.runs.contents import Assignments
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import inputs_like
@@ -27,6 +28,7 @@ def predict(
     *,
     output: str | Path | None = None,
     device: str = "auto",
+    reject: float | str | None = None,
     watcher: Watcher = SILENT,
     **reading: Unpack[Reading],
 ) -> Predicted:
@@ -37,10 +39,15 @@ def predict(
         images: What `read_images` takes.
         output: Folder for assignments and lists of what was left out; None: nothing is written.
         device: Where to compute.
+        reject: Images that get no cluster: a share of the least sure of these images, 0.1, or a threshold,
+            `below:0.6`; None: as the model was trained, with the threshold found there.
         watcher: Is told how it gets on.
         **reading: Which images, and how they are read; see `Reading`.
     """
+    rejecting = parse_reject(reject)
     trained = Model.load(Path(model), device)
+    if rejecting is not None:
+        require_graded(trained.method, trained.config.method)
     directory = None if output is None else RunDirectory(output)
     if directory is not None:
         directory.require_free()  # Before images are read, which can take long.
@@ -48,7 +55,9 @@ def predict(
     told: dict[str, Any] = {"on_progress": watcher.training, "say": watcher.say}
     inputs = inputs_like(trained.pretrained, image_set, device=device, cache=reading.get("cache"), **told)
     assigned = trained.assign(inputs, on_progress=watcher.training)
-    assignments = Assignments(image_set.names, *assigned)
+    below = graded_threshold(rejecting, trained.method, trained.config.method, assigned.confidences)
+    rejected = rejected_ones(assigned.confidences, trained.reject_below if below is None else below)
+    assignments = Assignments(image_set.names, assigned.clusters, assigned.confidences, rejected, assigned.outliers)
     if directory is not None:
         directory.create()
         directory.write_assignments(assignments)

@@ -17,7 +17,7 @@ from PIL import Image
 
 from dccm.data.images import Skipped
 from dccm.files import write_atomically
-from dccm.report import plots
+from dccm.report import plots, sureness
 from dccm.runs.contents import Assignments, Record, Thumbnails
 from dccm.runs.directory import RunDirectory
 from dccm.runs.result import RunResult
@@ -30,7 +30,7 @@ _COLLAPSE_CURVES = {
 }
 _NOT_A_LOSS = {"epoch", "passes", "cluster_sizes", "dead_clusters", "warnings", *_COLLAPSE_CURVES}
 _SCORE_NAMES = {"acc": "Accuracy", "nmi": "NMI", "ari": "ARI"}
-_SHOWN_ELSEWHERE = {"scores", "baseline", "pretrained", "warnings", "cost", "versions"}
+_SHOWN_ELSEWHERE = {"scores", "baseline", "pretrained", "confidence", "warnings", "cost", "versions"}
 _MANY_THUMBNAILS = 1500
 """From here on thumbnails are made smaller, so that the page stays at a few megabytes."""
 
@@ -106,6 +106,7 @@ def render(run: RunFiles) -> str:
         warnings=_warnings(run),
         cards=_cards(run),
         charts=_charts(run),
+        outliers=_outliers(run),
         pixelated=max(run.thumbnails.images.shape[1:3]) <= 32,
         skipped=run.skipped,
         skipped_shown=_SKIPPED_SHOWN,
@@ -116,7 +117,7 @@ def render(run: RunFiles) -> str:
 
 def _cards(run: RunFiles) -> list[Card]:
     """One card per cluster, the largest first; empty clusters have one too."""
-    _, clusters, confidences = run.assignments
+    clusters, confidences = run.assignments.clusters, run.assignments.confidences
     sheets = _contact_sheets(run)
     cards = []
     for number, size in enumerate(_sizes(run)):
@@ -132,14 +133,27 @@ def _sizes(run: RunFiles) -> list[int]:
 
 def _contact_sheets(run: RunFiles) -> dict[int, list[Thumbnail]]:
     """The thumbnails of each cluster, most confident first."""
-    paths, clusters, confidences = run.assignments
+    paths, clusters, confidences = run.assignments[:3]
     images, rows = run.thumbnails
     sheets: dict[int, list[Thumbnail]] = {}
     for i in np.argsort(-confidences[rows], kind="stable"):
         row = rows[i]
+        if run.assignments.outliers[row]:
+            continue  # They have a place of their own.
         uri = image_uri(images[i], many=len(images) > _MANY_THUMBNAILS)
         sheets.setdefault(int(clusters[row]), []).append(Thumbnail(uri, paths[row], float(confidences[row])))
     return sheets
+
+
+def _outliers(run: RunFiles) -> dict[str, Any]:
+    """How many images are far from everything, and a strip of some of them."""
+    paths, _, confidences, _, outliers = run.assignments
+    strip = [
+        Thumbnail(image_uri(image), paths[row], float(confidences[row]))
+        for image, row in zip(*run.thumbnails)
+        if outliers[row]
+    ]
+    return {"count": int(outliers.sum()), "strip": strip}
 
 
 def image_uri(pixels: NDArray[np.uint8], *, many: bool = False) -> str:
@@ -172,6 +186,7 @@ def _charts(run: RunFiles) -> dict[str, Markup | str]:
         ),
         "dead": _dead_clusters_text(run.history),
         "confidence": plots.histogram(run.assignments.confidences.tolist(), title="Confidence of the images"),
+        "reliability": sureness.reliability_chart(run.result.confidence),
     }
 
 

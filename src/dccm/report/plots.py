@@ -12,7 +12,7 @@ _WIDTH, _HEIGHT = 480, 280
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 468, 34, 232
 """The plot area inside the drawing."""
 _COLOURS = 6
-_DASHES = ("none", "7 4", "2 3", "10 3 2 3")
+DASHES = ("none", "7 4", "2 3", "10 3 2 3")
 """Lines differ by more than colour, for print and for eyes that see fewer colours."""
 _MOST_MARKERS = 12
 """Up to this many points, each one is marked."""
@@ -29,17 +29,19 @@ class Tick(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Frame:
+class Frame:
     """The plot area and what its edges mean."""
 
     x_range: Range
     y_range: Range
 
     def x(self, value: float) -> float:
+        """Where a value lies from left to right."""
         low, high = self.x_range
         return _LEFT + (value - low) / (high - low) * (_RIGHT - _LEFT)
 
     def y(self, value: float) -> float:
+        """Where a value lies from top to bottom."""
         low, high = self.y_range
         return _BOTTOM - (value - low) / (high - low) * (_BOTTOM - _TOP)
 
@@ -83,17 +85,17 @@ def line_chart(
     finite = [value for values in drawn.values() for value in values if math.isfinite(value)]
     shown = [*finite, *(at_least or ())]
     y_ticks = ticks(min(shown), max(shown))
-    frame = _Frame(_widened(min(epochs), max(epochs)), (y_ticks[0].value, y_ticks[-1].value))
+    frame = Frame(_widened(min(epochs), max(epochs)), (y_ticks[0].value, y_ticks[-1].value))
     lines = [_line(frame, number, name, epochs, values) for number, (name, values) in enumerate(drawn.items())]
     axes = frame.axes(_epoch_ticks(epochs), y_ticks, "Epoch", y_label)
     summary = f"{title}: {', '.join(drawn)} over {len(epochs)} epochs"
-    return _svg(summary, [axes, *lines]) + _legend(drawn)
+    return svg(summary, [axes, *lines]) + _legend(drawn)
 
 
 def bar_chart(sizes: Sequence[int], *, title: str) -> Markup:
     """Draw the number of images in each cluster, with a line where all would be if they were equal."""
     y_ticks = ticks(0, max(*sizes, 1), whole=True)
-    frame = _Frame((-0.5, len(sizes) - 0.5), (0, y_ticks[-1].value))
+    frame = Frame((-0.5, len(sizes) - 0.5), (0, y_ticks[-1].value))
     bars = [
         _bar(frame, (number - 0.4, number + 0.4), size, f"Cluster {number}: {_images(size)}")
         for number, size in enumerate(sizes)
@@ -105,9 +107,9 @@ def bar_chart(sizes: Sequence[int], *, title: str) -> Markup:
     )
     summary = f"{title}: {len(sizes)} clusters of {min(sizes):,} to {_images(max(sizes))}"
     key = Markup('<ul class="legend"><li>{}even share <b>{:,.1f}</b></li></ul>').format(
-        _swatch("even", "5 4"), sum(sizes) / len(sizes)
+        swatch("even", "5 4"), sum(sizes) / len(sizes)
     )
-    return _svg(summary, [frame.axes(x_ticks, y_ticks, "Cluster", "Images"), *bars, even]) + key
+    return svg(summary, [frame.axes(x_ticks, y_ticks, "Cluster", "Images"), *bars, even]) + key
 
 
 def histogram(confidences: Sequence[float], *, title: str, bins: int = 20) -> Markup:
@@ -118,7 +120,7 @@ def histogram(confidences: Sequence[float], *, title: str, bins: int = 20) -> Ma
         return Markup("")
     counts = np.histogram(known.clip(0, 1), bins, (0.0, 1.0))[0].tolist()
     y_ticks = ticks(0, max(counts), whole=True)
-    frame = _Frame((0.0, 1.0), (0, y_ticks[-1].value))
+    frame = Frame((0.0, 1.0), (0, y_ticks[-1].value))
     bars = [
         _bar(
             frame,
@@ -129,7 +131,7 @@ def histogram(confidences: Sequence[float], *, title: str, bins: int = 20) -> Ma
         for i, count in enumerate(counts)
     ]
     summary = f"{title}: {_images(len(known))}, median {np.median(known):.2f}"
-    return _svg(summary, [frame.axes(ticks(0, 1), y_ticks, "Confidence (0 to 1)", "Images"), *bars])
+    return svg(summary, [frame.axes(ticks(0, 1), y_ticks, "Confidence (0 to 1)", "Images"), *bars])
 
 
 def ticks(low: float, high: float, *, whole: bool = False) -> list[Tick]:
@@ -174,7 +176,7 @@ def _widened(low: float, high: float) -> Range:
     return (low, high) if high > low else (low - 1, high + 1)
 
 
-def _line(frame: _Frame, number: int, name: str, epochs: Sequence[float], values: Sequence[float]) -> Markup:
+def _line(frame: Frame, number: int, name: str, epochs: Sequence[float], values: Sequence[float]) -> Markup:
     """One curve, broken where a value is missing; points too when there are few, or no neighbours to join."""
     places = [
         (frame.x(epoch), frame.y(value)) if math.isfinite(value) else None for epoch, value in zip(epochs, values)
@@ -191,7 +193,7 @@ def _line(frame: _Frame, number: int, name: str, epochs: Sequence[float], values
         if place is not None and (len(places) <= _MOST_MARKERS or _alone(places, i))
     ]
     return Markup('<g class="series-{}"><path d="{}" stroke-dasharray="{}"/>{}</g>').format(
-        number % _COLOURS, " ".join(path), _DASHES[number % len(_DASHES)], Markup("").join(markers)
+        number % _COLOURS, " ".join(path), DASHES[number % len(DASHES)], Markup("").join(markers)
     )
 
 
@@ -199,7 +201,7 @@ def _alone(places: Sequence[object | None], i: int) -> bool:
     return (i == 0 or places[i - 1] is None) and (i + 1 == len(places) or places[i + 1] is None)
 
 
-def _bar(frame: _Frame, ends: Range, count: int, tooltip: str) -> Markup:
+def _bar(frame: Frame, ends: Range, count: int, tooltip: str) -> Markup:
     left, right, top = frame.x(ends[0]), frame.x(ends[1]), frame.y(count)
     return Markup(
         '<rect class="bar" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>'
@@ -210,7 +212,7 @@ def _legend(series: Mapping[str, Sequence[float]]) -> Markup:
     entry = Markup("<li>{}{} <b>{}</b></li>")
     entries = [
         entry.format(
-            _swatch(f"series-{number % _COLOURS}", _DASHES[number % len(_DASHES)]),
+            swatch(f"series-{number % _COLOURS}", DASHES[number % len(DASHES)]),
             name,
             _value_text([value for value in values if math.isfinite(value)][-1]),
         )
@@ -225,14 +227,16 @@ def _value_text(value: float) -> str:
     return f"{value:.3f}" if abs(value) < 100 else f"{value:,.0f}"
 
 
-def _swatch(css_class: str, dash: str) -> Markup:
+def swatch(css_class: str, dash: str) -> Markup:
+    """A short line for a legend."""
     return Markup(
         '<svg class="swatch" viewBox="0 0 28 8" aria-hidden="true">'
         '<g class="{}"><path d="M0 4H28" stroke-dasharray="{}"/></g></svg>'
     ).format(css_class, dash)
 
 
-def _svg(summary: str, parts: Iterable[Markup]) -> Markup:
+def svg(summary: str, parts: Iterable[Markup]) -> Markup:
+    """A drawing, with a name for those who cannot see it."""
     return Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
         _WIDTH, _HEIGHT, summary, Markup("").join(parts)
     )

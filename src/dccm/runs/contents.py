@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -14,7 +15,11 @@ from dccm.config import Section, Settings, to_toml
 
 Record = dict[str, Any]
 """An epoch in the history."""
-ASSIGNMENT_COLUMNS = ("path", "cluster", "confidence")
+ASSIGNMENT_COLUMNS = ("path", "cluster", "confidence", "best", "outlier")
+FIRST_COLUMNS = ASSIGNMENT_COLUMNS[:3]
+"""Those that files of older versions have."""
+NO_CLUSTER = -1
+"""Stands in files in the place of the cluster of an image that was rejected."""
 
 
 class Assignments(NamedTuple):
@@ -22,8 +27,13 @@ class Assignments(NamedTuple):
 
     paths: Sequence[str]
     clusters: npt.NDArray[np.int64]
+    """The best cluster, also of an image that was rejected."""
     confidences: npt.NDArray[np.floating[Any]]
     """From 0 to 1; not a number where a method gives none."""
+    rejected: npt.NDArray[np.bool_]
+    """Whether it is too unsure for any cluster."""
+    outliers: npt.NDArray[np.bool_]
+    """Whether it is far from all other images."""
 
 
 class Thumbnails(NamedTuple):
@@ -82,7 +92,43 @@ def parse_config(text: str) -> StoredConfig:
     return StoredConfig(Begun(**content["run"]), dict(content["settings"]))
 
 
-def assignment_rows(assignments: Assignments) -> Iterator[tuple[str, int, str]]:
+def assignment_rows(assignments: Assignments) -> Iterator[tuple[str, int, str, int, int]]:
     """The rows of `assignments.csv`, one by one."""
-    for path, cluster, confidence in zip(*assignments):
-        yield path, int(cluster), "" if np.isnan(confidence) else f"{confidence:.6f}"
+    for path, best, confidence, rejected, outlier in zip(*assignments):
+        cluster = NO_CLUSTER if rejected else int(best)
+        yield path, cluster, "" if np.isnan(confidence) else f"{confidence:.6f}", int(best), int(outlier)
+
+
+def assignment_columns(assignments: Assignments, rows: slice) -> dict[str, Any]:
+    """Some rows as columns, without the paths."""
+    best, outliers = assignments.clusters[rows], assignments.outliers[rows].astype(np.int64)
+    clusters = np.where(assignments.rejected[rows], NO_CLUSTER, best)
+    return dict(zip(ASSIGNMENT_COLUMNS[1:], (clusters, assignments.confidences[rows], best, outliers)))
+
+
+class ColumnReader:
+    """Gathers the rows of `assignments.csv` in a few bytes each; millions of rows are never in memory as such."""
+
+    def __init__(self) -> None:
+        self.best, self.confidences = array("q"), array("d")
+        self.rejected, self.outliers = array("b"), array("b")
+
+    def paths(self, rows: Iterator[dict[str, str]]) -> Iterator[str]:
+        """The paths of the rows, one by one; all else is noted."""
+        for row in rows:
+            cluster = int(row["cluster"])
+            self.best.append(int(row.get("best", cluster)))
+            self.confidences.append(float(row["confidence"] or "nan"))
+            self.rejected.append(cluster == NO_CLUSTER)
+            self.outliers.append(int(row.get("outlier", 0)))
+            yield row["path"]
+
+    def assignments(self, paths: Sequence[str]) -> Assignments:
+        """All that was noted."""
+        return Assignments(
+            paths,
+            np.array(self.best, dtype=np.int64),
+            np.array(self.confidences).clip(0, 1),
+            np.array(self.rejected, dtype=bool),
+            np.array(self.outliers, dtype=bool),
+        )

@@ -7,7 +7,6 @@ import io
 import json
 import zipfile
 import zlib
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -24,12 +23,15 @@ from dccm.errors import UserError, require
 from dccm.files import read_csv, whole_file, write_atomically, write_csv
 from dccm.runs.contents import (
     ASSIGNMENT_COLUMNS,
+    FIRST_COLUMNS,
     Assignments,
     Begun,
+    ColumnReader,
     Record,
     StoredConfig,
     StoredSource,
     Thumbnails,
+    assignment_columns,
     assignment_rows,
     config_text,
     parse_config,
@@ -157,11 +159,10 @@ class RunDirectory:
 
     def write_assignments(self, assignments: Assignments) -> None:
         """Write cluster and confidence of each image, as parquet too where pyarrow is installed."""
-        paths, clusters, confidences = assignments
+        paths = assignments.paths
         write_csv(self.assignments, ASSIGNMENT_COLUMNS, assignment_rows(assignments))
         blocks = (
-            dict(zip(ASSIGNMENT_COLUMNS, (as_text(paths, rows), clusters[rows], confidences[rows])))
-            for rows in row_groups(len(paths))
+            {"path": as_text(paths, rows)} | assignment_columns(assignments, rows) for rows in row_groups(len(paths))
         )
         write_parquet(self.path / "assignments.parquet", blocks)
 
@@ -177,15 +178,21 @@ class RunDirectory:
             result: What they must agree with; None: they stand alone, as after `dccm predict`.
         """
         with _reading(self.assignments):
-            clusters, confidences = array("q"), array("d")
-            rows = read_csv(self.assignments, ASSIGNMENT_COLUMNS, _REPAIR, exactly=True)
-            paths = Names(_noted(rows, clusters, confidences))
-            found = np.array(clusters, dtype=np.int64)
+            reader = ColumnReader()
+            paths = Names(reader.paths(read_csv(self.assignments, self._columns(), _REPAIR, exactly=True)))
+            assignments = reader.assignments(paths)
             if result is not None:
+                found = assignments.clusters
                 _check(len(paths) == result.n_images, f"{len(paths)} images, but result.json counts {result.n_images}")
                 inside = bool(((found >= 0) & (found < result.n_clusters)).all())
                 _check(inside, f"a cluster number outside 0 to {result.n_clusters - 1}")
-            return Assignments(paths, found, np.array(confidences).clip(0, 1))
+            return assignments
+
+    def _columns(self) -> tuple[str, ...]:
+        """What `assignments.csv` has to begin with; older versions wrote fewer columns."""
+        with self.assignments.open("rb") as file:
+            older = file.readline(100).strip() == ",".join(FIRST_COLUMNS).encode()
+        return FIRST_COLUMNS if older else ASSIGNMENT_COLUMNS
 
     def write_embedded(self, names: Sequence[str], encoder: Mapping[str, str]) -> None:
         """Write what the rows of an embedding without a run are of, and which encoder made them."""
@@ -230,13 +237,13 @@ class RunDirectory:
             return features
 
     def write_thumbnails(self, images: Bytes, assignments: Assignments) -> None:
-        """Keep the most confident images of each cluster."""
-        _, clusters, confidences = assignments
-        chosen = []
+        """Keep the most confident images of each cluster, and some outliers."""
+        clusters, confidences = assignments.clusters, assignments.confidences
+        chosen = [np.flatnonzero(assignments.outliers)[:_THUMBNAILS]]
         for cluster in np.unique(clusters):
             members = np.flatnonzero(clusters == cluster)
             chosen.append(members[np.argsort(-confidences[members], kind="stable")[:_THUMBNAILS]])
-        rows = np.concatenate(chosen)
+        rows = np.array(list(dict.fromkeys(np.concatenate(chosen[1:] + chosen[:1]).tolist())), dtype=np.int64)
         buffer = io.BytesIO()
         np.savez_compressed(buffer, images=images[rows], row=rows)
         write_atomically(self.thumbnails, buffer.getvalue())
@@ -260,14 +267,6 @@ class RunDirectory:
         """The outcome in numbers."""
         with _reading(self.result):
             return result_from(json.loads(self.result.read_text("utf-8")))
-
-
-def _noted(rows: Iterator[dict[str, str]], clusters: "array[int]", confidences: "array[float]") -> Iterator[str]:
-    """The paths of the rows, one by one; millions of rows are never in memory as such."""
-    for row in rows:
-        clusters.append(int(row["cluster"]))
-        confidences.append(float(row["confidence"] or "nan"))
-        yield row["path"]
 
 
 def _left_out(path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, str]]:

@@ -10,6 +10,7 @@ from dccm.machine import choose_device, choose_precision, keep_memory, require_c
 from dccm.methods.base import DirectMethod
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.networks.map_encoder import MapEncoder
+from dccm.runs.calibration import fit_confidence
 from dccm.runs.config import RunConfig
 from dccm.runs.model import Model
 from dccm.training.checkpoint import CheckpointFolder, TensorFile
@@ -85,7 +86,9 @@ def fit(
     require_machine(config.training)
     keep_memory()
     with using_threads(config.training.threads):
-        return _fitted(model or new_model(images, config), images, checkpoints, resume, on_progress)
+        fitted = _fitted(model or new_model(images, config), images, checkpoints, resume, on_progress)
+        fit_confidence(fitted.model, images, on_progress or ignore)
+        return fitted
 
 
 def _fitted(

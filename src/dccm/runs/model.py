@@ -15,9 +15,12 @@ from dccm.arrays import Floats, ImageShape, Inputs
 from dccm.data.loader import Loader
 from dccm.errors import UserError, require
 from dccm.files import write_atomically
+from dccm.grouping.agreement import tempered
+from dccm.grouping.outliers import Sample, are_far
 from dccm.machine import choose_device
 from dccm.methods import METHODS, build_method
 from dccm.methods.base import Clusterer, GradientMethod
+from dccm.runs.confidence import Confidence, confidence_from, read_sample, write_sample
 from dccm.runs.config import RunConfig, make_config
 from dccm.runs.features import Pretrained
 from dccm.training.checkpoint import read_tensors, write_tensors
@@ -25,6 +28,8 @@ from dccm.training.progress import OnProgress, Stage, ignore
 
 FORMAT = "dccm-model"
 VERSION = 1
+_ADDED = {"rows": None, "pretrained": None, "confidence": None, "reject_below": None}
+"""What descriptions of older versions lack; their confidence is raw."""
 
 
 class Assigned(NamedTuple):
@@ -34,6 +39,10 @@ class Assigned(NamedTuple):
     """(N,)"""
     confidences: Floats
     """Probability of that cluster, (N,)."""
+    raw: Floats
+    """The same before the temperature, (N,)."""
+    outliers: npt.NDArray[np.bool_]
+    """Whether it is far from all images that the model was trained on, (N,)."""
 
 
 class Model:
@@ -60,6 +69,9 @@ class Model:
         self.config = config
         self.rows = rows
         self.pretrained = pretrained
+        self.confidence: Confidence | None = None
+        self.reject_below: float | None = None
+        self.sample: Sample | None = None
 
     @classmethod
     def untrained(cls, shape: ImageShape, config: RunConfig) -> "Model":
@@ -93,12 +105,22 @@ class Model:
         return Loader(images, batch_size=training.batch_size, seed=training.seed, device=device)
 
     def predict_proba(self, images: Inputs) -> Floats:
-        """Probability of each cluster, (N, K)."""
-        return self._over(images, self.method.predict)
+        """Probability of each cluster, (N, K), calibrated where the model knows how."""
+        return self._calibrated(self._over(images, self.method.predict))
 
     def transform(self, images: Inputs) -> Floats:
         """Deep features, (N, D)."""
         return self._over(images, self.method.embed)
+
+    def evidence(self, images: Inputs) -> Floats:
+        """What images are compared by, (N, D): vectors of a pretrained encoder, or deep features."""
+        return self._over(images, self._evidence)
+
+    def _evidence(self, batch: Tensor) -> Tensor:
+        return batch.flatten(1) if self.shape.is_vector else self.method.embed(batch)
+
+    def _calibrated(self, probabilities: Floats) -> Floats:
+        return tempered(probabilities, self.confidence.temperature) if self.confidence else probabilities
 
     @torch.inference_mode()
     def _over(self, images: Inputs, function: Callable[[Tensor], Tensor]) -> Floats:
@@ -122,23 +144,24 @@ class Model:
             on_progress: Called as it gets on.
         """
         self.method.eval()
-        assigned = Assigned(np.empty(len(images), np.int64), np.empty(len(images), np.float32))
+        assigned = _room(len(images))
         done = 0
         for batch in self.loader(images).ordered():
-            probabilities = self._probabilities(batch, take_features)
             rows = slice(done, done + len(batch))
-            assigned.clusters[rows] = probabilities.argmax(axis=1)
-            assigned.confidences[rows] = probabilities.max(axis=1)
+            for of_all, of_batch in zip(assigned, self._assigned(batch, take_features), strict=True):
+                of_all[rows] = of_batch
             done = rows.stop
             on_progress(Stage("assigning", done / len(images)))
         return assigned
 
-    def _probabilities(self, batch: Tensor, take_features: Callable[[Floats], None] | None) -> Floats:
-        if take_features is None:
-            return self.method.predict(batch).cpu().numpy()
+    def _assigned(self, batch: Tensor, take_features: Callable[[Floats], None] | None) -> Assigned:
         feature, probability = self.method.embed_and_predict(batch)
-        take_features(feature.cpu().numpy())
-        return probability.cpu().numpy()
+        if take_features is not None:
+            take_features(feature.cpu().numpy())
+        compared = (batch.flatten(1) if self.shape.is_vector else feature).cpu().numpy()
+        raw = probability.cpu().numpy()
+        outliers = are_far(compared, self.sample) if self.sample else np.zeros(len(batch), bool)
+        return Assigned(raw.argmax(axis=1), self._calibrated(raw).max(axis=1), raw.max(axis=1), outliers)
 
     def save(self, folder: Path) -> None:
         """Write `model.json` and `weights.safetensors` into a folder."""
@@ -154,7 +177,10 @@ class Model:
             "settings": self.config.settings(),
             "rows": self.rows,
             "pretrained": self.pretrained and self.pretrained._asdict(),
+            "confidence": self.confidence and self.confidence._asdict(),
+            "reject_below": self.reject_below,
         }
+        write_sample(self.sample, folder)
         write_atomically(folder / "model.json", json.dumps(document, indent=1) + "\n")
 
     @classmethod
@@ -170,7 +196,17 @@ class Model:
             method = METHODS[config.method](shape, config.data.n_clusters, config.own)
         _load_weights(method, folder)
         method.eval()
-        return cls(_placed(method, device), shape, config, document["rows"], document["pretrained"])
+        model = cls(_placed(method, device), shape, config, document["rows"], document["pretrained"])
+        model.confidence, model.reject_below = document["confidence"], document["reject_below"]
+        model.sample = read_sample(folder)
+        return model
+
+
+def _room(count: int) -> Assigned:
+    """Room for what is said of all images."""
+    return Assigned(
+        np.empty(count, np.int64), np.empty(count, np.float32), np.empty(count, np.float32), np.empty(count, np.bool_)
+    )
 
 
 def _placed(method: Clusterer[Any], device: str) -> Clusterer[Any]:
@@ -197,7 +233,7 @@ def _read_document(path: Path) -> dict[str, Any]:
     """Read and check `model.json`."""
     require(path.is_file(), f"There is no model in {path.parent}: model.json is missing. Give a run or model folder.")
     try:
-        document: dict[str, Any] = {"rows": None, "pretrained": None} | json.loads(path.read_text(encoding="utf-8"))
+        document: dict[str, Any] = _ADDED | json.loads(path.read_text(encoding="utf-8"))
         known = document["format"] == FORMAT
         version = int(document["version"])
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -209,7 +245,8 @@ def _read_document(path: Path) -> dict[str, Any]:
     )
     wrong = _wrong_fields(document)
     require(not wrong, f"{path} is damaged: {', '.join(wrong)} is missing or wrong. Take a sound copy.")
-    document["pretrained"] = document["pretrained"] and _pretrained(document["pretrained"])
+    for name, read in _READ.items():
+        document[name] = None if document[name] is None else read(document[name])
     return document
 
 
@@ -221,10 +258,11 @@ def _wrong_fields(document: dict[str, Any]) -> list[str]:
         wrong.append("image_shape")
     if not isinstance(document["rows"], dict | None):
         wrong.append("rows")
-    try:
-        _ = document["pretrained"] and _pretrained(document["pretrained"])
-    except (TypeError, ValueError, KeyError):
-        wrong.append("pretrained")
+    for name, read in _READ.items():
+        try:
+            _ = None if document[name] is None else read(document[name])
+        except (TypeError, ValueError, KeyError):
+            wrong.append(name)
     return sorted(wrong)
 
 
@@ -232,3 +270,11 @@ def _pretrained(stored: dict[str, Any]) -> Pretrained:
     """The encoder that `model.json` names; JSON makes a list of the shape."""
     shape = ImageShape(*map(int, stored["image_shape"]))
     return Pretrained(str(stored["name"]), str(stored["identity"]), shape, int(stored.get("finetune", 0)))
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "pretrained": _pretrained,
+    "confidence": confidence_from,
+    "reject_below": float,
+}
+"""What makes of JSON what a model has."""

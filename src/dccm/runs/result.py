@@ -6,6 +6,7 @@ from importlib import metadata
 from typing import Any
 
 from dccm.evaluation.baseline import Baseline
+from dccm.runs.surety import Surety, surety_from
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class RunResult:
     warnings: list[str]
     pretrained: str | None = None
     """What must be said of the clusters where a pretrained encoder saw the images first."""
+    confidence: Surety | None = None
+    """How sure the run is of its clusters; None: it is of an older version."""
     versions: dict[str, str] = field(default_factory=lambda: versions())
 
     def summary(self) -> str:
@@ -54,6 +57,7 @@ class RunResult:
         rows = [(f"{self.method} ({self.preset})", self.scores)]
         rows += [(self.baseline.name, self.baseline.scores)] if self.baseline else []
         lines += [f"  {name:20s}  {format_scores(scores)}" for name, scores in rows if scores]
+        lines += [self.confidence.sentence()] if self.confidence else []
         lines += [self.pretrained] if self.pretrained else []
         return "\n".join(lines + [f"Warning: {warning}" for warning in self.warnings])
 
@@ -81,7 +85,7 @@ def result_from(document: object) -> RunResult:
     """The result that a JSON document describes; `ValueError` says what is wrong with it."""
     if not isinstance(document, dict):
         raise ValueError("not a JSON object")
-    document = {"pretrained": None} | document
+    document = {"pretrained": None, "confidence": None} | document
     wanted = [entry.name for entry in fields(RunResult)]
     for name in wanted:
         if name not in document:
@@ -90,6 +94,7 @@ def result_from(document: object) -> RunResult:
     values: dict[str, Any] = {name: document[name] for name in wanted}
     baseline, cost = values["baseline"], values["cost"]
     values["baseline"] = baseline and Baseline(baseline["name"], baseline["scores"])
+    values["confidence"] = values["confidence"] and surety_from(values["confidence"])
     values["cost"] = Cost(*(cost[entry.name] for entry in fields(Cost)))
     return RunResult(**values)
 
@@ -134,6 +139,7 @@ _RULES: dict[str, tuple[str, Any]] = {
     "preset": _TEXT,
     "dataset": _TEXT_OR_NULL,
     "pretrained": _TEXT_OR_NULL,
+    "confidence": ("an object or null", lambda value: value is None or isinstance(value, dict)),
     "n_images": _FROM_ONE,
     "n_skipped": _COUNT,
     "n_duplicates": _COUNT,

@@ -12,12 +12,14 @@ from dccm.evaluation.baseline import Baseline
 from dccm.evaluation.metrics import scores
 from dccm.methods.base import encoder_of
 from dccm.networks.feature_encoder import FeatureEncoder
+from dccm.runs.confidence import Reject, rejected_ones, require_graded, threshold
 from dccm.runs.config import RunConfig
 from dccm.runs.contents import Assignments, Begun, StoredConfig, config_text, parse_config
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import Pretrained
 from dccm.runs.fitting import Fitted, fit, new_model
-from dccm.runs.model import Model
+from dccm.runs.judging import surety_of
+from dccm.runs.model import Assigned, Model
 from dccm.runs.result import Cost, RunResult, pretrained_note
 from dccm.training.checkpoint import CheckpointFolder, TensorFile
 from dccm.training.progress import OnProgress, Progress, Record, Stage, ignore
@@ -50,6 +52,7 @@ def run(
     pretrained: Pretrained | None = None,
     encoder: FeatureEncoder | None = None,
     resume: bool = False,
+    reject: Reject | None = None,
     baseline: Compare | None = None,
     on_progress: OnProgress = ignore,
     say: Say = print,
@@ -64,6 +67,7 @@ def run(
         pretrained: The encoder that made those vectors, by name.
         encoder: That encoder itself; it is needed where its last blocks are trained.
         resume: Go on from the newest sound checkpoint in it.
+        reject: Which images get no cluster; None: all get one.
         baseline: A simple method to compare with, when there are labels.
         on_progress: Called after each large batch, or stage of what has no epochs.
         say: Called with a sentence that the user should read.
@@ -71,6 +75,8 @@ def run(
     inputs = image_set.images if inputs is None else inputs
     model = new_model(inputs, config, encoder)  # Before anything is written: it refuses what does not fit.
     model.pretrained = pretrained
+    if reject is not None:
+        require_graded(model.method, config.method)
     say(_introduction(image_set, model))
     checkpoint = _begin(image_set, config, directory, resume, say)
     history: list[Record] = list(checkpoint.document["history"]) if checkpoint else []
@@ -85,7 +91,8 @@ def run(
     fitted = fit(inputs, config, model=model, checkpoints=checkpoints, resume=checkpoint, on_progress=keep)
     with directory.writing_embedding(image_set.names) as add:
         assigned = fitted.model.assign(inputs, take_features=add, on_progress=on_progress)
-    result = _fill(directory, image_set, config, fitted, Assignments(image_set.names, *assigned), baseline)
+    fitted.model.reject_below = reject and threshold(reject, assigned.confidences)
+    result = _fill(directory, image_set, config, fitted, assigned, baseline)
     return Clustering(directory, result, image_set, fitted.model)
 
 
@@ -133,21 +140,28 @@ def _fill(
     image_set: ImageSet,
     config: RunConfig,
     fitted: Fitted,
-    assignments: Assignments,
+    assigned: Assigned,
     baseline: Compare | None,
 ) -> RunResult:
     """Fill the directory of a trained model; labels are looked at here for the first time."""
+    rejected = rejected_ones(assigned.confidences, fitted.model.reject_below)
+    assignments = Assignments(image_set.names, assigned.clusters, assigned.confidences, rejected, assigned.outliers)
     fitted.model.save(directory.model)
     directory.write_history(fitted.history)
     directory.write_assignments(assignments)
     directory.write_thumbnails(image_set.images, assignments)
-    result = _result(image_set, config, fitted, assignments, baseline)
+    result = _result(image_set, config, fitted, assigned, assignments, baseline)
     directory.write_result(result)
     return result
 
 
 def _result(
-    image_set: ImageSet, config: RunConfig, fitted: Fitted, assignments: Assignments, baseline: Compare | None
+    image_set: ImageSet,
+    config: RunConfig,
+    fitted: Fitted,
+    assigned: Assigned,
+    assignments: Assignments,
+    baseline: Compare | None,
 ) -> RunResult:
     last = fitted.history[-1] if fitted.history else {}
     labels, compared = image_set.labels, None
@@ -168,6 +182,7 @@ def _result(
         cost=Cost(fitted.seconds, last.get("passes", 0.0), peak_memory()),
         warnings=last.get("warnings", []),
         pretrained=pretrained_note(fitted.model.pretrained.name) if fitted.model.pretrained else None,
+        confidence=surety_of(fitted.model, assigned, assignments, labels),
     )
 
 

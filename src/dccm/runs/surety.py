@@ -1,0 +1,50 @@
+"""How sure a run is of its clusters, in numbers, as `result.json` holds it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Surety:
+    """Confidences of a run, raw and calibrated, and what became of them."""
+
+    temperature: float | None
+    """None: the confidences are raw, as there were too few images."""
+    agreement: float | None
+    """Share of images that others who see less put into the same cluster."""
+    mean_raw: float
+    mean: float
+    reject_below: float | None
+    """Confidence below which images were rejected; None: none were to be."""
+    rejected: int
+    outliers: int
+    scores: dict[str, float] = field(default_factory=dict)
+    """Against true labels, where they are known."""
+    reliability: list[list[float]] = field(default_factory=list)
+    """Mean confidence, share of right images and number of images of each bin, where labels are known."""
+    reliability_raw: list[list[float]] = field(default_factory=list)
+    """The same before the temperature."""
+
+    def sentence(self) -> str:
+        """What the summary says of it."""
+        kind = "calibrated without labels" if self.temperature is not None else "raw: too few images to calibrate it"
+        text = f"Mean confidence {self.mean:.3f} ({kind}); {self.outliers:,} outliers."
+        if self.reject_below is not None:
+            text += f" {self.rejected:,} images are below {self.reject_below:.3f} and have no cluster."
+        if "acc_kept" in self.scores:
+            text += f" ACC of the kept {self.scores['acc_kept']:.3f}, coverage {self.scores['coverage']:.3f}."
+        if "calibration_error" in self.scores:
+            error = "calibration_error"
+            text += f" Calibration error {self.scores[error]:.3f}, raw {self.scores[error + '_raw']:.3f}."
+        return text
+
+
+def surety_from(stored: dict[str, Any]) -> Surety:
+    """What `result.json` says; `TypeError` or `ValueError` if that makes no sense."""
+    surety = Surety(**stored)
+    numbers = [surety.mean_raw, surety.mean, surety.rejected, surety.outliers, *surety.scores.values()]
+    numbers += [value for part in (*surety.reliability, *surety.reliability_raw) for value in part]
+    numbers += [value for value in (surety.temperature, surety.agreement, surety.reject_below) if value is not None]
+    if not all(isinstance(value, int | float) for value in numbers):
+        raise ValueError("confidence must hold numbers")
+    return surety
