@@ -10,6 +10,8 @@ from dccm.data.datasets import DATASETS, data_set_name
 from dccm.errors import choose
 from dccm.progress import SILENT, Watcher
 from dccm.report import write_report
+from dccm.runs.choice import Asked
+from dccm.runs.choosing import choose_number, require_same_choice, take_asked, with_number
 from dccm.runs.config import RunConfig, make_config
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import encoder_for, inputs_of
@@ -19,7 +21,7 @@ from dccm.runs.run import Clustering, Compare, run
 
 def cluster(
     images: Any,
-    n_clusters: int | None = None,
+    n_clusters: int | str | None = None,
     method: str = "dccm",
     *,
     output: str | Path | None = None,
@@ -41,7 +43,7 @@ def cluster(
 
     Args:
         images: A path or the name of a data set, an array, a tensor, a data set or an `ImageSet`; see `read_images`.
-        n_clusters: K; None: as the preset says.
+        n_clusters: K; `auto` or a range such as `5..30`: it is chosen, see `choose_k`; None: as the preset says.
         method: See "dccm methods".
         output: The run directory; None: `dccm-` and the name of the images, in the current folder.
         encoder: Pretrained network whose vectors are clustered in the place of the images, see "dccm encoders"; None:
@@ -64,9 +66,10 @@ def cluster(
     named |= {"encoder": encoder}
     given = dict(settings or {}) | {name: value for name, value in named.items() if value is not None}
     given |= parse_budget(budget) if budget else {}
+    asked = take_asked(given)
     # All of this before images are read, which can take long.
     if resume:
-        config = _resumed(directory, given)
+        config = _resumed(directory, given, asked)
     else:
         directory.require_free()
         config = make_config(method, preset, data_set_name(images) or _known(dataset), given)
@@ -77,9 +80,13 @@ def cluster(
     image_set = read(images, watcher, image_size=config.data.image_size, up_to=side, fit=config.data.fit, **reading)
     told: dict[str, Any] = {"on_progress": watcher.training, "say": watcher.say}
     inputs, pretrained = inputs_of(image_set, opened, cache=cache, **told)
-    finished = run(
-        image_set, config, directory, inputs=inputs, pretrained=pretrained, resume=resume, baseline=baseline, **told
-    )
+    choice = None
+    if asked is not None and not resume:
+        choice = choose_number(inputs, asked, config, watcher.training)
+        watcher.say(choice.sentence())
+        config = with_number(config, choice.suggestion)
+    told |= {"inputs": inputs, "pretrained": pretrained, "choice": choice}
+    finished = run(image_set, config, directory, resume=resume, baseline=baseline, **told)
     write_report(directory)
     return finished
 
@@ -90,9 +97,11 @@ def default_output(images: Any) -> Path:
     return Path(f"dccm-{name or 'run'}")
 
 
-def _resumed(directory: RunDirectory, given: Settings) -> RunConfig:
-    """The settings of the run in a directory, below those that are given now."""
+def _resumed(directory: RunDirectory, given: Settings, asked: Asked | None) -> RunConfig:
+    """The settings of the run in a directory, below those that are given now; a number that was chosen stays."""
     begun, stored = directory.read_config()
+    if asked is not None:
+        require_same_choice(directory, asked)
     return make_config(begun.method, begun.preset, begun.dataset, stored | given)
 
 

@@ -11,6 +11,7 @@ from dccm.errors import require
 from dccm.evaluation.baseline import Baseline
 from dccm.evaluation.metrics import scores
 from dccm.methods.base import encoder_of
+from dccm.runs.choice import Choice, write_choice
 from dccm.runs.config import RunConfig
 from dccm.runs.contents import Assignments, Begun, StoredConfig, config_text, parse_config
 from dccm.runs.directory import RunDirectory
@@ -47,6 +48,7 @@ def run(
     *,
     inputs: Inputs | None = None,
     pretrained: Pretrained | None = None,
+    choice: Choice | None = None,
     resume: bool = False,
     baseline: Compare | None = None,
     on_progress: OnProgress = ignore,
@@ -60,6 +62,7 @@ def run(
         directory: Where everything is written.
         inputs: Vectors that are clustered in the place of the images; None: the images themselves are.
         pretrained: The encoder that made those vectors.
+        choice: How the number of clusters was chosen; None: it was given, or the run that is resumed has it.
         resume: Go on from the newest sound checkpoint in it.
         baseline: A simple method to compare with, when there are labels.
         on_progress: Called after each large batch, or stage of what has no epochs.
@@ -70,6 +73,8 @@ def run(
     model.pretrained = pretrained
     say(_introduction(image_set, model))
     checkpoint = _begin(image_set, config, directory, resume, say)
+    if choice is not None:
+        write_choice(directory.choice, choice)
     history: list[Record] = list(checkpoint.document["history"]) if checkpoint else []
 
     def keep(progress: Progress | Stage) -> None:
