@@ -11,7 +11,7 @@ from dccm.errors import choose
 from dccm.progress import SILENT, Watcher
 from dccm.report import write_report
 from dccm.runs.choice import Asked
-from dccm.runs.choosing import choose_number, require_same_choice, take_asked, with_number
+from dccm.runs.choosing import chosen, require_same_choice, take_asked
 from dccm.runs.config import RunConfig, make_config
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import encoder_for, inputs_of
@@ -80,11 +80,9 @@ def cluster(
     image_set = read(images, watcher, image_size=config.data.image_size, up_to=side, fit=config.data.fit, **reading)
     told: dict[str, Any] = {"on_progress": watcher.training, "say": watcher.say}
     inputs, pretrained = inputs_of(image_set, opened, cache=cache, **told)
-    choice = None
-    if asked is not None and not resume:
-        choice = choose_number(inputs, asked, config, watcher.training)
+    config, choice = chosen(inputs, None if resume else asked, config, watcher.training)
+    if choice is not None:
         watcher.say(choice.sentence())
-        config = with_number(config, choice.suggestion)
     told |= {"inputs": inputs, "pretrained": pretrained, "choice": choice}
     finished = run(image_set, config, directory, resume=resume, baseline=baseline, **told)
     write_report(directory)

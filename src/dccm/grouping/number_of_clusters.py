@@ -1,14 +1,15 @@
-"""How many clusters: three curves over K, and one rule that takes a number from them. No label is looked at.
+"""How many clusters: two curves over K, and one rule that takes a number from them. No label is looked at.
 
-For each K, k-means is begun from the clusters that are left when many small ones are merged. Three things are asked of
-what it finds, each 1 at best and near 0 where there is nothing to find:
+Each point first moves to the mean of its neighbourhood. For each K, k-means is begun from the clusters that are left
+when many small ones are merged. Two things are asked of what it finds, each 1 at best and near 0 by chance:
 
 - links: do neighbours stay together, beyond chance (modularity; Newman and Girvan, 2004)?
-- separation: is the own centre nearer than the next one (the silhouette of centres; Hruschka et al., 2006)?
-- stability: do two halves of the images agree on how to divide them (Tibshirani and Walther, 2005; Lange et al., 2004)?
+- stability: do two halves of the images, each clustered on its own, agree on how to divide them (Tibshirani and
+  Walther, 2005; Lange et al., 2004)?
 
-Links fall where clusters are cut that belong together, and separation where such are joined that do not. Stability
-falls with both. The product of the three is the score of K; the largest wins, and of nearly equal ones the smallest K.
+With too few clusters, most links would be kept by chance too, so links are low; with too many, clusters are cut that
+belong together, in each half at another place. The product of the two is the score of K. The largest wins, and of
+nearly equal ones the smallest K.
 """
 
 import warnings
@@ -59,13 +60,11 @@ class Curves(NamedTuple):
     """Numbers of clusters, rising, (M,)."""
     links: Doubles
     """(M,)."""
-    separation: Doubles
-    """(M,)."""
     stability: Doubles
     """For each division into halves, (SPLITS, M)."""
 
     def scores(self) -> Doubles:
-        """Product of the three, (M,)."""
+        """Product of the two, (M,)."""
         return self._product(self.stability.mean(axis=0))
 
     def scores_of_splits(self) -> Doubles:
@@ -73,7 +72,7 @@ class Curves(NamedTuple):
         return self._product(self.stability)
 
     def _product(self, stability: Doubles) -> Doubles:
-        return np.maximum(self.links, 0) * np.maximum(self.separation, 0) * np.maximum(stability, 0)
+        return np.maximum(self.links, 0) * np.maximum(stability, 0)
 
 
 class Suggestion(NamedTuple):
@@ -103,7 +102,7 @@ def points_of(loader: Loader) -> Floats:
 
 
 def judge(points: Floats, candidates: Sequence[int], seed: int, shares: Shares) -> tuple[Curves, list[Partition]]:
-    """The three curves, and the clusters of all points for each number of clusters.
+    """The two curves, and the clusters of all points for each number of clusters.
 
     Args:
         points: (N, D); at least two for each cluster in each half.
@@ -112,16 +111,30 @@ def judge(points: Floats, candidates: Sequence[int], seed: int, shares: Shares) 
         shares: Called with the share of the work that is done.
     """
     random = np.random.default_rng(seed)
-    neighbours = nearest(torch.from_numpy(points), min(_NEIGHBOURS, len(points) - 1))[0].numpy()
-    whole = list(partitions(points, candidates, seed, _part(shares, 0)))
+    neighbours = _neighbours(points)
+    whole = list(partitions(smoothed(points, neighbours), candidates, seed, _part(shares, 0)))
     stability = np.empty((SPLITS, len(candidates)))
     for split in range(SPLITS):
-        one, other = np.array_split(random.permutation(len(points)), 2)
-        told = _part(shares, 1 + split)
-        stability[split] = agreements(points[one], points[other], candidates, seed + split, told)
+        halves = [points[rows] for rows in np.array_split(random.permutation(len(points)), 2)]
+        one, other = (smoothed(half, _neighbours(half)) for half in halves)
+        stability[split] = agreements(one, other, candidates, seed + split, _part(shares, 1 + split))
     links = np.array([kept_links(found.clusters, neighbours) for found in whole])
-    separations = np.array([separation(points, found) for found in whole])
-    return Curves(list(candidates), links, separations, stability), whole
+    return Curves(list(candidates), links, stability), whole
+
+
+def _neighbours(points: Floats) -> Whole:
+    """Places of the nearest others of each point, (N, k)."""
+    places: Whole = nearest(torch.from_numpy(points), min(_NEIGHBOURS, len(points) - 1))[0].numpy()
+    return places
+
+
+def smoothed(points: Floats, neighbours: Whole) -> Floats:
+    """Each point as the mean of itself and its neighbours, of length one: one step of mean shift."""
+    sums = points.copy()
+    for places in neighbours.T:
+        sums += points[places]
+    means: Floats = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
+    return means
 
 
 def _part(shares: Shares, place: int) -> Shares:
@@ -163,17 +176,6 @@ def kept_links(clusters: Whole, neighbours: Whole) -> float:
     return kept - float(((np.bincount(clusters) / len(clusters)) ** 2).sum())
 
 
-def separation(points: Floats, found: Partition) -> float:
-    """Mean of 1 - a / b: distance a of a point to its own centre, b to the nearest other one."""
-    if len(found.centres) < 2:
-        return 0.0
-    distances = _distances(points, found.centres)
-    rows = np.arange(len(points))
-    own = distances[rows, found.clusters]
-    distances[rows, found.clusters] = np.inf
-    return float((1 - own / np.maximum(distances.min(axis=1), 1e-12)).clip(-1, 1).mean())
-
-
 def agreements(one: Floats, other: Floats, candidates: Sequence[int], seed: int, shares: Shares) -> list[float]:
     """How far two halves agree, for each number of clusters.
 
@@ -186,17 +188,16 @@ def agreements(one: Floats, other: Floats, candidates: Sequence[int], seed: int,
     for ours, theirs in zip(
         partitions(one, candidates, seed, lambda _: None), partitions(other, candidates, seed, shares), strict=True
     ):
-        there = adjusted_rand_score(theirs.clusters, _distances(other, ours.centres).argmin(axis=1))
-        back = adjusted_rand_score(ours.clusters, _distances(one, theirs.centres).argmin(axis=1))
+        there = adjusted_rand_score(theirs.clusters, _nearest_centre(other, ours.centres))
+        back = adjusted_rand_score(ours.clusters, _nearest_centre(one, theirs.centres))
         found.append((there + back) / 2)
     return found
 
 
-def _distances(points: Floats, centres: Floats) -> Floats:
-    """Of each point to each centre, (N, K)."""
-    squared = (points**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1) - 2 * points @ centres.T
-    distances: Floats = np.sqrt(np.maximum(squared, 0))
-    return distances
+def _nearest_centre(points: Floats, centres: Floats) -> Whole:
+    """The cluster of each point, (N,)."""
+    places: Whole = ((centres**2).sum(axis=1) - 2 * points @ centres.T).argmin(axis=1)
+    return places
 
 
 def suggest(curves: Curves) -> Suggestion:

@@ -49,9 +49,14 @@ def require_same_choice(directory: RunDirectory, asked: Asked) -> None:
     )
 
 
-def with_number(config: RunConfig, number: int) -> RunConfig:
-    """The same settings with another number of clusters."""
-    return replace(config, data=replace(config.data, n_clusters=number))
+def chosen(
+    inputs: Inputs, asked: Asked | None, config: RunConfig, on_progress: OnProgress
+) -> tuple[RunConfig, Choice | None]:
+    """The settings with the number of clusters that was chosen, and how it was; as they are if nothing was asked."""
+    if asked is None:
+        return config, None
+    choice = choose_number(inputs, asked, config, on_progress)
+    return replace(config, data=replace(config.data, n_clusters=choice.suggestion)), choice
 
 
 def choose_number(inputs: Inputs, asked: Asked, config: RunConfig, on_progress: OnProgress = ignore) -> Choice:
@@ -83,10 +88,10 @@ def _sample(inputs: Inputs, high: int, seed: int) -> Inputs:
     return inputs if count == len(inputs) else inputs[rows]
 
 
-def _lists(curves: Curves) -> tuple[list[int], list[float], list[float], list[float], list[float]]:
+def _lists(curves: Curves) -> tuple[list[int], list[float], list[float], list[float]]:
     """The curves as JSON has them."""
     stability, score = curves.stability.mean(axis=0), curves.scores()
-    values = [curve.round(6).tolist() for curve in (curves.links, curves.separation, stability, score)]
+    values = [curve.round(6).tolist() for curve in (curves.links, stability, score)]
     return curves.candidates, *values
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from dccm.config import DataConfig, Section, Settings, TrainingConfig, build, default_preset, flat, preset_settings
 from dccm.errors import choose, require
 from dccm.methods import METHODS
+from dccm.methods.base import DirectMethod
 from dccm.networks.pretrained import SCRATCH, require_encoder
 
 
@@ -48,3 +49,8 @@ def make_config(
         f"Methods that take vectors: {able}.",
     )
     return RunConfig(method, preset, dataset, data, training, own)
+
+
+def has_epochs(method: str) -> bool:
+    """Whether a method goes over the images again and again."""
+    return not issubclass(METHODS[method], DirectMethod)
