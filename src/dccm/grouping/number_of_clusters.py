@@ -1,15 +1,16 @@
-"""How many clusters: two curves over K, and one rule that takes a number from them. No label is looked at.
+"""How many clusters: three curves over K, and one rule that takes a number from them. No label is looked at.
 
 Each point first moves to the mean of its neighbourhood. For each K, k-means is begun from the clusters that are left
-when many small ones are merged. Two things are asked of what it finds, each 1 at best and near 0 by chance:
+when many small ones are merged. Three things are asked of what it finds, each 1 at best and near 0 by chance:
 
 - links: do neighbours stay together, beyond chance (modularity; Newman and Girvan, 2004)?
+- separation: is the own centre nearer than the next one (silhouette of centres; Hruschka et al., 2006)?
 - stability: do two halves of the images, each clustered on its own, agree on how to divide them (Tibshirani and
   Walther, 2005; Lange et al., 2004)?
 
-With too few clusters, most links would be kept by chance too, so links are low; with too many, clusters are cut that
-belong together, in each half at another place. The product of the two is the score of K. The largest wins, and of
-nearly equal ones the smallest K.
+With too few clusters, links are kept by chance and centres lie far from their points. With too many, clusters are cut
+that belong together, in each half at another place. The product of the three is the score of K. The largest wins, and
+of nearly equal ones the smallest K.
 """
 
 import warnings
@@ -32,6 +33,7 @@ COMPONENTS = 64
 SPLITS = 5
 """Times that the images are divided into halves at random."""
 _NEIGHBOURS = 20
+"""Of a point at most; with few images, half as many as the smallest clusters have on average."""
 _SMALL_PER_CLUSTER = 4
 """Small clusters to merge, for each of the largest K."""
 _STEPS = 30
@@ -60,11 +62,13 @@ class Curves(NamedTuple):
     """Numbers of clusters, rising, (M,)."""
     links: Doubles
     """(M,)."""
+    separation: Doubles
+    """(M,)."""
     stability: Doubles
     """For each division into halves, (SPLITS, M)."""
 
     def scores(self) -> Doubles:
-        """Product of the two, (M,)."""
+        """Product of the three, (M,)."""
         return self._product(self.stability.mean(axis=0))
 
     def scores_of_splits(self) -> Doubles:
@@ -72,7 +76,7 @@ class Curves(NamedTuple):
         return self._product(self.stability)
 
     def _product(self, stability: Doubles) -> Doubles:
-        return np.maximum(self.links, 0) * np.maximum(stability, 0)
+        return np.maximum(self.links, 0) * np.maximum(self.separation, 0) * np.maximum(stability, 0)
 
 
 class Suggestion(NamedTuple):
@@ -102,7 +106,7 @@ def points_of(loader: Loader) -> Floats:
 
 
 def judge(points: Floats, candidates: Sequence[int], seed: int, shares: Shares) -> tuple[Curves, list[Partition]]:
-    """The two curves, and the clusters of all points for each number of clusters.
+    """The three curves, and the clusters of all points for each number of clusters.
 
     Args:
         points: (N, D); at least two for each cluster in each half.
@@ -111,20 +115,23 @@ def judge(points: Floats, candidates: Sequence[int], seed: int, shares: Shares) 
         shares: Called with the share of the work that is done.
     """
     random = np.random.default_rng(seed)
-    neighbours = _neighbours(points)
+    count = max(3, min(_NEIGHBOURS, len(points) // (2 * candidates[-1])))
+    neighbours = _neighbours(points, count)
     whole = list(partitions(smoothed(points, neighbours), candidates, seed, _part(shares, 0)))
     stability = np.empty((SPLITS, len(candidates)))
     for split in range(SPLITS):
         halves = [points[rows] for rows in np.array_split(random.permutation(len(points)), 2)]
-        one, other = (smoothed(half, _neighbours(half)) for half in halves)
+        # In half as many points, a neighbourhood of the same size holds half as many.
+        one, other = (smoothed(half, _neighbours(half, max(2, count // 2))) for half in halves)
         stability[split] = agreements(one, other, candidates, seed + split, _part(shares, 1 + split))
     links = np.array([kept_links(found.clusters, neighbours) for found in whole])
-    return Curves(list(candidates), links, stability), whole
+    separations = np.array([separation(points, found.clusters) for found in whole])
+    return Curves(list(candidates), links, separations, stability), whole
 
 
-def _neighbours(points: Floats) -> Whole:
-    """Places of the nearest others of each point, (N, k)."""
-    places: Whole = nearest(torch.from_numpy(points), min(_NEIGHBOURS, len(points) - 1))[0].numpy()
+def _neighbours(points: Floats, count: int) -> Whole:
+    """Places of the nearest others of each point, (N, count)."""
+    places: Whole = nearest(torch.from_numpy(points), min(count, len(points) - 1))[0].numpy()
     return places
 
 
@@ -176,6 +183,20 @@ def kept_links(clusters: Whole, neighbours: Whole) -> float:
     return kept - float(((np.bincount(clusters) / len(clusters)) ** 2).sum())
 
 
+def separation(points: Floats, clusters: Whole) -> float:
+    """Mean of 1 - a / b: distance a of a point to the centre of its own cluster, b to the nearest other one."""
+    groups = np.unique(clusters, return_inverse=True)[1]
+    centres = Clusters(points, groups, "ward").centres
+    if len(centres) < 2:
+        return 0.0
+    squared = (points**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1) - 2 * points @ centres.T
+    rows = np.arange(len(points))
+    own = squared[rows, groups]
+    squared[rows, groups] = np.inf
+    ratio = np.maximum(own, 0) / np.maximum(squared.min(axis=1), 1e-12)
+    return float((1 - np.sqrt(ratio)).clip(-1, 1).mean())
+
+
 def agreements(one: Floats, other: Floats, candidates: Sequence[int], seed: int, shares: Shares) -> list[float]:
     """How far two halves agree, for each number of clusters.
 
@@ -208,8 +229,8 @@ def suggest(curves: Curves) -> Suggestion:
     number = curves.candidates[best]
     others = [curves.candidates[_best(of_split)] for of_split in curves.scores_of_splits()]
     agreeing = sum(abs(other - number) <= _CLOSE * number for other in others)
-    lead = 1.0 if runner_up is None else 1 - scores[runner_up] / max(scores[best], 1e-12)
-    sureness = _sureness(agreeing / len(others), float(lead))
+    lead = scores[best] - (0.0 if runner_up is None else scores[runner_up])
+    sureness = _sureness(agreeing / len(others), float(lead / max(scores[best], 1e-12)))
     return Suggestion(number, None if runner_up is None else curves.candidates[runner_up], sureness)
 
 
@@ -233,4 +254,4 @@ def _sureness(agreeing: float, lead: float) -> Sureness:
     """In words: sure if all halves say the same and nothing else comes close."""
     if agreeing == 1 and lead >= _CLEAR:
         return "sure"
-    return "fairly sure" if agreeing > 0.5 else "not sure"
+    return "fairly sure" if agreeing > 0.5 and lead > 0 else "not sure"

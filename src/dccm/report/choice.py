@@ -14,7 +14,9 @@ _MEANING = {
 
 def choice_chart(choice: Choice) -> Markup:
     """The score over the number of clusters, with what it is made of."""
-    curves = {"score": choice.score, "links": choice.links, "stability": choice.stability}
+    best = max(max(choice.score), 1e-12)
+    curves = {"score, of the best": [score / best for score in choice.score], "links": choice.links}
+    curves |= {"separation": choice.separation, "stability": choice.stability}
     marks = {f"suggested {choice.suggestion}": choice.suggestion}
     if choice.runner_up is not None:
         marks[f"runner-up {choice.runner_up}"] = choice.runner_up

@@ -22,7 +22,7 @@ _LEAST_PER_CLUSTER = 4
 """The same for a range: each half of the images needs two per cluster."""
 _LARGEST = 1_000_000
 """Bytes of a `choice.json` that is read."""
-_CURVES = ("links", "stability", "score")
+_CURVES = ("links", "separation", "stability", "score")
 
 
 class Asked(NamedTuple):
@@ -89,10 +89,12 @@ class Choice:
     """Numbers of clusters that were tried, rising."""
     links: list[float]
     """Of each: do neighbours stay together, beyond chance?"""
+    separation: list[float]
+    """Of each: is the own centre nearer than the next one?"""
     stability: list[float]
     """Of each: do two halves of the images agree?"""
     score: list[float]
-    """Product of the two."""
+    """Product of the three."""
     suggestion: int
     runner_up: int | None
     sureness: str

@@ -88,10 +88,10 @@ def _sample(inputs: Inputs, high: int, seed: int) -> Inputs:
     return inputs if count == len(inputs) else inputs[rows]
 
 
-def _lists(curves: Curves) -> tuple[list[int], list[float], list[float], list[float]]:
+def _lists(curves: Curves) -> tuple[list[int], list[float], list[float], list[float], list[float]]:
     """The curves as JSON has them."""
     stability, score = curves.stability.mean(axis=0), curves.scores()
-    values = [curve.round(6).tolist() for curve in (curves.links, stability, score)]
+    values = [curve.round(6).tolist() for curve in (curves.links, curves.separation, stability, score)]
     return curves.candidates, *values
 
 
