@@ -107,6 +107,11 @@ def test_the_second_number_is_the_next_best_where_there_is_one_peak() -> None:
     assert suggest(curves_of(0.4)) == (2, None, "sure")
 
 
+def test_a_number_close_to_the_best_is_no_runner_up() -> None:
+    curves = curves_of(*[0.5] * 18, 0.9, 0.6, 0.8, 0.6, 0.7, 0.5)
+    assert suggest(curves)[:2] == (20, 24)
+
+
 def test_halves_that_disagree_are_not_sure() -> None:
     stability = np.ones((SPLITS, 4))
     stability[: SPLITS - 1, 3] = 0

@@ -40,6 +40,8 @@ _STEPS = 30
 """Of k-means at most; it begins close to where it ends."""
 _EQUAL = 0.01
 """Share of the best score by which another may fall short and still count as equal."""
+_SAME = 0.1
+"""Share of K within which a number is no other one, and no runner-up."""
 _CLOSE = 0.2
 """Share of K by which another number may differ and still say the same."""
 _CLEAR = 0.05
@@ -223,15 +225,14 @@ def _nearest_centre(points: Floats, centres: Floats) -> Whole:
 
 def suggest(curves: Curves) -> Suggestion:
     """The number of clusters that the curves speak for, what else they speak for, and how sure that is."""
-    scores = curves.scores()
+    scores, numbers = curves.scores(), np.array(curves.candidates)
     best = _best(scores)
-    runner_up = _runner_up(scores, best)
-    number = curves.candidates[best]
-    others = [curves.candidates[_best(of_split)] for of_split in curves.scores_of_splits()]
-    agreeing = sum(abs(other - number) <= _CLOSE * number for other in others)
-    lead = scores[best] - (0.0 if runner_up is None else scores[runner_up])
-    sureness = _sureness(agreeing / len(others), float(lead / max(scores[best], 1e-12)))
-    return Suggestion(number, None if runner_up is None else curves.candidates[runner_up], sureness)
+    runner_up = _runner_up(scores, np.abs(numbers - numbers[best]) > _SAME * numbers[best])
+    others = np.array([numbers[_best(of_split)] for of_split in curves.scores_of_splits()])
+    agreeing = float((np.abs(others - numbers[best]) <= _CLOSE * numbers[best]).mean())
+    second = 0.0 if runner_up is None else float(scores[runner_up])
+    sureness = _sureness(agreeing, float(scores[best]), second)
+    return Suggestion(int(numbers[best]), None if runner_up is None else int(numbers[runner_up]), sureness)
 
 
 def _best(scores: Doubles) -> int:
@@ -239,19 +240,18 @@ def _best(scores: Doubles) -> int:
     return int((scores >= (1 - _EQUAL) * scores.max()).argmax())
 
 
-def _runner_up(scores: Doubles, best: int) -> int | None:
-    """The highest other peak; without one, the highest other."""
+def _runner_up(scores: Doubles, another: npt.NDArray[np.bool_]) -> int | None:
+    """The highest peak among those that are another number; without one, the highest of them."""
     around = np.concatenate([[-np.inf], scores, [-np.inf]])
     peaks = (scores > around[:-2]) & (scores >= around[2:])
-    for allowed in (peaks, np.ones_like(peaks)):
-        left = np.flatnonzero(allowed & (np.arange(len(scores)) != best))
+    for left in (np.flatnonzero(peaks & another), np.flatnonzero(another)):
         if len(left):
             return int(left[scores[left].argmax()])
     return None
 
 
-def _sureness(agreeing: float, lead: float) -> Sureness:
+def _sureness(agreeing: float, best: float, second: float) -> Sureness:
     """In words: sure if all halves say the same and nothing else comes close."""
-    if agreeing == 1 and lead >= _CLEAR:
+    if best > 0 and agreeing == 1 and second <= (1 - _CLEAR) * best:
         return "sure"
-    return "fairly sure" if agreeing > 0.5 and lead > 0 else "not sure"
+    return "fairly sure" if best > 0 and agreeing > 0.5 else "not sure"

@@ -202,11 +202,11 @@ def _line(frame: _Frame, number: int, name: str, epochs: Sequence[float], values
 
 
 def _mark(frame: _Frame, rank: int, name: str, place: float) -> Markup:
-    """A line over the whole height with its name at the top, the second one lower than the first."""
-    x, left = frame.x(place), place > sum(frame.x_range) / 2
+    """A line over the whole height with its name above the plot, the second name above the first."""
+    x, anchor = frame.x(place), "end" if place > sum(frame.x_range) / 2 else "start"
     line = Markup('<line class="even" x1="{x:.1f}" x2="{x:.1f}" y1="{}" y2="{}"/>').format(_TOP, _BOTTOM, x=x)
     text = Markup('<text class="label" x="{:.1f}" y="{}" text-anchor="{}">{}</text>')
-    return line + text.format(x + (-5 if left else 5), _TOP + 12 + 17 * rank, "end" if left else "start", name)
+    return line + text.format(x, _TOP - 6 - 14 * rank, anchor, name)
 
 
 def _alone(places: Sequence[object | None], i: int) -> bool:
