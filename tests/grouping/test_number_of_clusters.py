@@ -96,12 +96,12 @@ def test_all_numbers_are_tried_up_to_forty_and_then_every_twentieth_part() -> No
     assert numbers_between(7, 7) == [7]
 
 
-def test_of_nearly_equal_numbers_the_smallest_wins_and_the_other_peak_is_second() -> None:
+def test_of_nearly_equal_numbers_the_smallest_wins_and_the_other_is_second() -> None:
     assert suggest(curves_of(0.1, 0.798, 0.5, 0.8, 0.2))[:2] == (3, 5)
     assert suggest(curves_of(0.1, 0.7, 0.5, 0.8, 0.2))[:2] == (5, 3)
 
 
-def test_the_second_number_is_the_next_best_where_there_is_one_peak() -> None:
+def test_a_single_number_has_no_runner_up() -> None:
     suggestion = suggest(curves_of(0.1, 0.5, 0.9, 0.6))
     assert suggestion == (4, 5, "sure")
     assert suggest(curves_of(0.4)) == (2, None, "sure")

@@ -86,7 +86,7 @@ class Suggestion(NamedTuple):
 
     number: int
     runner_up: int | None
-    """The best of the other peaks; None if there was nothing else to choose."""
+    """The best of those that differ by more than a tenth; None if there was nothing else to choose."""
     sureness: Sureness
 
 
@@ -227,7 +227,8 @@ def suggest(curves: Curves) -> Suggestion:
     """The number of clusters that the curves speak for, what else they speak for, and how sure that is."""
     scores, numbers = curves.scores(), np.array(curves.candidates)
     best = _best(scores)
-    runner_up = _runner_up(scores, np.abs(numbers - numbers[best]) > _SAME * numbers[best])
+    another = np.flatnonzero(np.abs(numbers - numbers[best]) > _SAME * numbers[best])
+    runner_up = another[scores[another].argmax()] if len(another) else None
     others = np.array([numbers[_best(of_split)] for of_split in curves.scores_of_splits()])
     agreeing = float((np.abs(others - numbers[best]) <= _CLOSE * numbers[best]).mean())
     second = 0.0 if runner_up is None else float(scores[runner_up])
@@ -238,16 +239,6 @@ def suggest(curves: Curves) -> Suggestion:
 def _best(scores: Doubles) -> int:
     """The first that is as good as any."""
     return int((scores >= (1 - _EQUAL) * scores.max()).argmax())
-
-
-def _runner_up(scores: Doubles, another: npt.NDArray[np.bool_]) -> int | None:
-    """The highest peak among those that are another number; without one, the highest of them."""
-    around = np.concatenate([[-np.inf], scores, [-np.inf]])
-    peaks = (scores > around[:-2]) & (scores >= around[2:])
-    for left in (np.flatnonzero(peaks & another), np.flatnonzero(another)):
-        if len(left):
-            return int(left[scores[left].argmax()])
-    return None
 
 
 def _sureness(agreeing: float, best: float, second: float) -> Sureness:
