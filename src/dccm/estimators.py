@@ -17,12 +17,12 @@ from dccm.data.images import ImageSet, require_all_read
 from dccm.data.read import read_images
 from dccm.data.rows import Rows, is_rows, plain, squares
 from dccm.errors import UserError, require
-from dccm.methods import METHODS
-from dccm.methods.base import DirectMethod
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.progress import READING, shown
+from dccm.runs.choice import Asked
+from dccm.runs.choosing import chosen, take_asked
 from dccm.runs.confidence import graded_threshold, parse_reject, rejected_ones
-from dccm.runs.config import RunConfig, make_config
+from dccm.runs.config import RunConfig, has_epochs, make_config
 from dccm.runs.contents import NO_CLUSTER, Assignments
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import encoder_for, inputs_like, inputs_of
@@ -46,7 +46,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
     New images are brought to the size and the channels of those that the model was trained on.
 
     Args:
-        n_clusters: K.
+        n_clusters: K; "auto", or a range such as "5..30", lets it be chosen.
         method: Name of a method; "dccm methods" lists them.
         encoder: Pretrained network whose vectors are clustered; "dccm encoders" lists them. None: as settings say.
         preset: Name of a preset; "dccm presets" lists them. None: the method's default.
@@ -67,11 +67,12 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         model_: The trained `Model`.
         history_: One record for each epoch: losses, cluster sizes, shares, warnings.
         n_iter_: Epochs done.
+        choice_: How K was chosen; None where it was given.
     """
 
     def __init__(
         self,
-        n_clusters: int = 10,
+        n_clusters: int | str = 10,
         *,
         method: str = "dccm",
         encoder: str | None = None,
@@ -98,12 +99,13 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
 
     def fit(self, X: Any, y: None = None) -> Self:  # noqa: N803, ARG002 (scikit-learn's names)
         """Train on images; `y` is ignored, as clustering needs no labels. What cannot be read is in `skipped_`."""
-        config = self._config(data_set_name(X))  # Before images are read, which can take long.
+        config, asked = self._config(data_set_name(X))  # Before images are read, which can take long.
         rejecting = parse_reject(self.reject)
         encoder = encoder_for(config)
         with shown(self.verbose) as show:
             image_set, rows = self._read_to_fit(X, config, encoder, show)
             inputs, pretrained = inputs_of(image_set, encoder, on_progress=show.get("training", ignore))
+            config, self.choice_ = chosen(inputs, asked, config, show.get("training", ignore))
             fitted = fit(inputs, config, model=new_model(inputs, config, encoder), on_progress=show.get("training"))
         self.model_ = fitted.model
         self.model_.rows, self.model_.pretrained = rows, pretrained
@@ -183,20 +185,21 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         model: Model = self.model_
         return model
 
-    def _config(self, dataset: str) -> RunConfig:
-        """All settings; the estimator's own arguments win over the others."""
+    def _config(self, dataset: str) -> tuple[RunConfig, Asked | None]:
+        """All settings, and the numbers of clusters to choose from; own arguments win over other settings."""
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31 - 1)
         named = {name: getattr(self, name) for name in ("n_clusters", "encoder", "epochs", "image_size")}
         given = {name: value for name, value in named.items() if value is not None}
         overrides = dict(self.settings or {}) | given | {"device": self.device, "seed": int(seed)}
+        asked = take_asked(overrides)
         config = make_config(self.method, self.preset, dataset, overrides)
         require(
-            self.epochs is None or not _is_direct(self.method),
+            self.epochs is None or has_epochs(self.method),
             f"epochs must be left out for the method '{self.method}', which has none, got {self.epochs}.",
         )
-        return config
+        return config, asked
 
     def _read_to_fit(
         self, images: Any, config: RunConfig, encoder: FeatureEncoder | None, show: Mapping[str, Any]
@@ -249,7 +252,7 @@ class DCCM(ImageClusterer):
 
     def __init__(
         self,
-        n_clusters: int = 10,
+        n_clusters: int | str = 10,
         *,
         preset: str | None = None,
         epochs: int | None = None,
@@ -287,14 +290,9 @@ def _arguments(config: RunConfig, device: str) -> dict[str, Any]:
     return {
         "n_clusters": config.data.n_clusters,
         "preset": config.preset,
-        "epochs": None if _is_direct(config.method) else config.training.epochs,
+        "epochs": config.training.epochs if has_epochs(config.method) else None,
         "image_size": config.data.image_size,
         "settings": {name: value for name, value in config.settings().items() if name not in _OWN},
         "device": device,
         "random_state": config.training.seed,
     }
-
-
-def _is_direct(method: str) -> bool:
-    """Whether a method has no epochs."""
-    return issubclass(METHODS[method], DirectMethod)

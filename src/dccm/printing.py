@@ -12,6 +12,7 @@ from dccm.runs.contents import ASSIGNMENT_COLUMNS, assignment_rows
 from dccm.runs.parquet import parquet_available
 
 if TYPE_CHECKING:  # They come with torch, which takes seconds.
+    from dccm.commands.choose_k import Chosen
     from dccm.commands.embed import Embedded
     from dccm.commands.predict import Predicted
     from dccm.evaluation.probe import Probed
@@ -85,6 +86,16 @@ def print_embedded(embedded: "Embedded", as_json: bool) -> None:
     skipped = len(embedded.image_set.skipped)
     print(f"{count:,} images, {size:,} numbers each, by {embedded.encoder.name}; {skipped:,} skipped.")
     print(f"Vectors: {embedded.directory.embedding}\nNames:   {embedded.directory.names}")
+
+
+def print_chosen(chosen: "Chosen", as_json: bool) -> None:
+    """The suggested number of clusters, and the score of each that was tried."""
+    if as_json:
+        print(json.dumps(asdict(chosen.choice)))
+        return
+    print(f"{chosen.choice.sentence()}\n\n    K  score\n{chosen.choice.curve()}")
+    if chosen.directory is not None:
+        print(f"\nRecord: {chosen.directory.choice}")
 
 
 def print_scores(scores: dict[str, float], as_json: bool) -> None:

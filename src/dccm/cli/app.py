@@ -83,7 +83,7 @@ def demo(
 @app.command(epilog="Example: dccm cluster photos/ -k 12 -o clusters")
 def cluster(
     images: option.Images,
-    clusters: Annotated[int | None, typer.Option("-k", "--clusters", help="Number of clusters.")] = None,
+    clusters: option.Clusters = None,
     method: option.Method = "dccm",
     encoder: option.AnyEncoder = None,
     preset: option.Preset = None,

@@ -10,6 +10,10 @@ KINDS = "Folder, zip or tar archive, parquet, .npy or .npz file, list of paths (
 Images = Annotated[str, typer.Argument(help=KINDS + ' or a name of "dccm datasets".')]
 Run = Annotated[Path, typer.Argument(help="Run directory.")]
 ModelFolder = Annotated[Path, typer.Argument(help="Run directory, or model folder of DCCM.save.")]
+Clusters = Annotated[
+    str | None,
+    typer.Option("-k", "--clusters", metavar="K|auto|5..30", help="Number of clusters; it can be chosen for you."),
+]
 Method = Annotated[str, typer.Option("-m", "--method", help='See "dccm methods".')]
 _ENCODER = typer.Option("--encoder", help='Pretrained network that turns images into vectors; see "dccm encoders".')
 Encoder = Annotated[str, _ENCODER]

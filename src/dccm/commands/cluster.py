@@ -4,25 +4,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
-from dccm.commands.reading import Reading, open_images, read
+from dccm.commands.inputs import take_inputs, with_encoder
+from dccm.commands.reading import Reading, open_images
 from dccm.config import Settings, parse_budget
 from dccm.data.datasets import DATASETS, data_set_name
 from dccm.errors import choose
-from dccm.methods import METHODS
 from dccm.progress import SILENT, Watcher
 from dccm.report import write_report
-from dccm.runs.automatic import AUTO, automatic_encoder
+from dccm.runs.automatic import AUTO
+from dccm.runs.choice import Asked
+from dccm.runs.choosing import chosen, require_same_choice, take_asked
 from dccm.runs.confidence import parse_reject
 from dccm.runs.config import RunConfig, make_config
 from dccm.runs.directory import RunDirectory
-from dccm.runs.features import encoder_for, inputs_of
 from dccm.runs.fitting import require_machine
 from dccm.runs.run import Clustering, Compare, run
 
 
 def cluster(
     images: Any,
-    n_clusters: int | None = None,
+    n_clusters: int | str | None = None,
     method: str = "dccm",
     *,
     output: str | Path | None = None,
@@ -45,7 +46,7 @@ def cluster(
 
     Args:
         images: A path or the name of a data set, an array, a tensor, a data set or an `ImageSet`; see `read_images`.
-        n_clusters: K; None: as the preset says.
+        n_clusters: K; `auto` or a range such as `5..30`: it is chosen, see `choose_k`; None: as the preset says.
         method: See "dccm methods".
         output: The run directory; None: `dccm-` and the name of the images, in the current folder.
         encoder: Pretrained network whose vectors are clustered in the place of the images, see "dccm encoders";
@@ -71,33 +72,37 @@ def cluster(
     named |= {"encoder": None if encoder == AUTO else encoder}
     given = dict(settings or {}) | {name: value for name, value in named.items() if value is not None}
     given |= parse_budget(budget) if budget else {}
+    asked = take_asked(given)
     # All of this before images are read, which can take long.
     rejecting = parse_reject(reject)
     if resume:
-        config = _resumed(directory, given)
+        config = _resumed(directory, given, asked)
     else:
         directory.require_free()
         config = make_config(method, preset, data_set_name(images) or _known(dataset), given)
     require_machine(config.training)
-    source, cache = open_images(images, watcher, **reading), reading.get("cache")
-    may_choose = encoder == AUTO or (encoder is None and not (preset or settings or config.dataset))
-    if may_choose and not resume and METHODS[method].takes_vectors:
-        chosen = automatic_encoder(source, config.data.image_size, cache=cache, say=watcher.say)
-        config = make_config(method, preset, config.dataset, given | {"encoder": chosen})
-    opened = encoder_for(config, cache)
-    image_set = read(
-        source,
-        watcher,
-        image_size=config.data.image_size,
-        up_to=opened.preprocessing.side if opened else None,
-        fit=config.data.fit,
-        cache=cache,
-        workers=reading.get("workers"),
+    source = open_images(images, watcher, **reading)
+    if not resume:
+        open_to: dict[str, Any] = {"encoder": encoder, "preset": preset, "given": given, "cache": reading.get("cache")}
+        config = with_encoder(config, source, watcher=watcher, **open_to)
+    image_set, inputs, opened, pretrained = take_inputs(source, config, watcher, **reading)
+    config, choice = chosen(inputs, None if resume else asked, config, watcher.training)
+    if choice is not None:
+        watcher.say(choice.sentence())
+    finished = run(
+        image_set,
+        config,
+        directory,
+        inputs=inputs,
+        pretrained=pretrained,
+        encoder=opened,
+        choice=choice,
+        resume=resume,
+        reject=rejecting,
+        baseline=baseline,
+        on_progress=watcher.training,
+        say=watcher.say,
     )
-    told: dict[str, Any] = {"on_progress": watcher.training, "say": watcher.say}
-    inputs, pretrained = inputs_of(image_set, opened, cache=cache, **told)
-    told |= {"inputs": inputs, "pretrained": pretrained, "encoder": opened, "reject": rejecting}
-    finished = run(image_set, config, directory, resume=resume, baseline=baseline, **told)
     write_report(directory)
     return finished
 
@@ -108,9 +113,11 @@ def default_output(images: Any) -> Path:
     return Path(f"dccm-{name or 'run'}")
 
 
-def _resumed(directory: RunDirectory, given: Settings) -> RunConfig:
-    """The settings of the run in a directory, below those that are given now."""
+def _resumed(directory: RunDirectory, given: Settings, asked: Asked | None) -> RunConfig:
+    """The settings of the run in a directory, below those that are given now; a number that was chosen stays."""
     begun, stored = directory.read_config()
+    if asked is not None:
+        require_same_choice(directory, asked)
     return make_config(begun.method, begun.preset, begun.dataset, stored | given)
 
 

@@ -18,6 +18,9 @@ from PIL import Image
 from dccm.data.images import Skipped
 from dccm.files import write_atomically
 from dccm.report import plots, sureness
+from dccm.report.choice import choice_chart, choice_note
+from dccm.report.tree import Leaf, cluster_tree, tree_chart
+from dccm.runs.choice import Choice, read_choice
 from dccm.runs.contents import Assignments, Record, Thumbnails
 from dccm.runs.directory import RunDirectory
 from dccm.runs.result import RunResult
@@ -44,6 +47,8 @@ class RunFiles:
     assignments: Assignments
     thumbnails: Thumbnails
     skipped: list[Skipped]
+    choice: Choice | None = None
+    embedding: NDArray[np.float32] | None = None
 
 
 class Thumbnail(NamedTuple):
@@ -89,7 +94,17 @@ def gather(directory: RunDirectory) -> RunFiles:
         assignments=directory.read_assignments(result),
         thumbnails=directory.read_thumbnails(result.n_images),
         skipped=directory.read_skipped(),
+        choice=read_choice(directory.choice),
+        embedding=_embedding(directory, result),
     )
+
+
+def _embedding(directory: RunDirectory, result: RunResult) -> NDArray[np.float32] | None:
+    """The feature of each image; None where a run kept none, or one that is not of these images."""
+    if not directory.embedding.is_file():
+        return None
+    features = directory.read_embedding()
+    return features if len(features) == result.n_images else None
 
 
 def render(run: RunFiles) -> str:
@@ -99,13 +114,15 @@ def render(run: RunFiles) -> str:
     )
     environment.filters |= {"number": _number_text, "decimal": _decimal_text, "percent": _percent_text}
     template = environment.from_string(files("dccm.report").joinpath("report.html.jinja").read_text("utf-8"))
+    cards = _cards(run)
     return template.render(
         result=run.result,
+        choice=choice_note(run.choice) if run.choice else "",
         duration=_duration_text(run.result.cost.seconds),
         scores=_score_table(run.result),
         warnings=_warnings(run),
-        cards=_cards(run),
-        charts=_charts(run),
+        cards=cards,
+        charts=_charts(run) | {"tree": _tree(run, cards)},
         outliers=_outliers(run),
         pixelated=max(run.thumbnails.images.shape[1:3]) <= 32,
         skipped=run.skipped,
@@ -184,10 +201,24 @@ def _charts(run: RunFiles) -> dict[str, Markup | str]:
         "collapse": plots.line_chart(
             collapse, epochs, title="Signs of collapse", y_label="Share (0 to 1)", at_least=(0, 1)
         ),
+        "choice": choice_chart(run.choice) if run.choice else "",
         "dead": _dead_clusters_text(run.history),
         "confidence": plots.histogram(run.assignments.confidences.tolist(), title="Confidence of the images"),
         "reliability": sureness.reliability_chart(run.result.confidence),
     }
+
+
+def _tree(run: RunFiles, cards: list[Card]) -> Markup:
+    """How the clusters merge; nothing without features."""
+    if run.embedding is None:
+        return Markup("")
+    by_number = {card.number: card for card in cards}
+    shown, merges = cluster_tree(run.embedding, run.assignments)
+    leaves = [
+        Leaf(number, by_number[number].size, next((image.uri for image in by_number[number].thumbnails), ""))
+        for number in shown
+    ]
+    return tree_chart(leaves, merges, title="How the clusters merge")
 
 
 def _loss_terms(history: list[Record]) -> dict[str, list[float]]:

@@ -66,15 +66,19 @@ def line_chart(
     title: str,
     y_label: str,
     at_least: Range | None = None,
+    x_label: str = "Epoch",
+    marks: Mapping[str, float] | None = None,
 ) -> Markup:
-    """Draw named values over the epochs, with a legend that also gives each last value.
+    """Draw named values over the epochs, with a legend that also gives each last value, or that at the first mark.
 
     Args:
         series: Values by name, as many as there are epochs; those that are no finite number are left out.
-        epochs: Number of each epoch.
+        epochs: Number of each epoch, or of what else stands on the horizontal axis.
         title: What the chart shows, for those who cannot see it.
         y_label: Name and unit of the values.
         at_least: Values that the vertical axis reaches in any case.
+        x_label: Name of the horizontal axis.
+        marks: Places on it that are pointed out, by name.
 
     Returns:
         The drawing and its legend, or nothing when there is no value to draw.
@@ -87,9 +91,11 @@ def line_chart(
     y_ticks = ticks(min(shown), max(shown))
     frame = Frame(_widened(min(epochs), max(epochs)), (y_ticks[0].value, y_ticks[-1].value))
     lines = [_line(frame, number, name, epochs, values) for number, (name, values) in enumerate(drawn.items())]
-    axes = frame.axes(_epoch_ticks(epochs), y_ticks, "Epoch", y_label)
-    summary = f"{title}: {', '.join(drawn)} over {len(epochs)} epochs"
-    return svg(summary, [axes, *lines]) + _legend(drawn)
+    axes = frame.axes(_epoch_ticks(epochs), y_ticks, x_label, y_label)
+    pointed = [_mark(frame, rank, name, place) for rank, (name, place) in enumerate((marks or {}).items())]
+    summary = ", ".join([f"{title}: {', '.join(drawn)} over {len(epochs)} {x_label.lower()}s", *(marks or {})])
+    last = epochs.index(next(iter(marks.values()))) if marks else len(epochs) - 1
+    return svg(summary, [axes, *lines, *pointed]) + _legend({name: drawn[name][: last + 1] for name in drawn})
 
 
 def bar_chart(sizes: Sequence[int], *, title: str) -> Markup:
@@ -197,6 +203,14 @@ def _line(frame: Frame, number: int, name: str, epochs: Sequence[float], values:
     )
 
 
+def _mark(frame: Frame, rank: int, name: str, place: float) -> Markup:
+    """A line over the whole height with its name above the plot, the second name above the first."""
+    x, anchor = frame.x(place), "end" if place > sum(frame.x_range) / 2 else "start"
+    line = Markup('<line class="even" x1="{x:.1f}" x2="{x:.1f}" y1="{}" y2="{}"/>').format(_TOP, _BOTTOM, x=x)
+    text = Markup('<text class="label" x="{:.1f}" y="{}" text-anchor="{}">{}</text>')
+    return line + text.format(x, _TOP - 6 - 14 * rank, anchor, name)
+
+
 def _alone(places: Sequence[object | None], i: int) -> bool:
     return (i == 0 or places[i - 1] is None) and (i + 1 == len(places) or places[i + 1] is None)
 
@@ -214,7 +228,7 @@ def _legend(series: Mapping[str, Sequence[float]]) -> Markup:
         entry.format(
             swatch(f"series-{number % _COLOURS}", DASHES[number % len(DASHES)]),
             name,
-            _value_text([value for value in values if math.isfinite(value)][-1]),
+            _value_text(next((value for value in reversed(values) if math.isfinite(value)), math.nan)),
         )
         for number, (name, values) in enumerate(series.items())
     ]

@@ -16,6 +16,7 @@ from dccm.config import (
 )
 from dccm.errors import choose, require
 from dccm.methods import METHODS
+from dccm.methods.base import DirectMethod
 from dccm.networks.map_encoder import require_finetune
 from dccm.networks.pretrained import SCRATCH, require_encoder
 
@@ -69,6 +70,11 @@ def make_config(
     config = RunConfig(method, preset, dataset, data, training, own)
     require_finetune(data.encoder, config.finetune)
     return config
+
+
+def has_epochs(method: str) -> bool:
+    """Whether a method goes over the images again and again."""
+    return not issubclass(METHODS[method], DirectMethod)
 
 
 def _require_takes_finetune(method: str, settings: Mapping[str, object]) -> None:

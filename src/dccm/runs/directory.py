@@ -66,6 +66,7 @@ class RunDirectory:
         self.skipped = self.path / "skipped.csv"
         self.duplicates = self.path / "duplicates.csv"
         self.result = self.path / "result.json"
+        self.choice = self.path / "choice.json"
         self.model = self.path / "model"
         self.checkpoints = self.path / "checkpoints"
         self.report = self.path / "report.html"

@@ -12,6 +12,7 @@ from dccm.evaluation.baseline import Baseline
 from dccm.evaluation.metrics import scores
 from dccm.methods.base import encoder_of
 from dccm.networks.feature_encoder import FeatureEncoder
+from dccm.runs.choice import Choice, write_choice
 from dccm.runs.confidence import Reject, rejected_ones, require_graded, threshold
 from dccm.runs.config import RunConfig
 from dccm.runs.contents import Assignments, Begun, StoredConfig, config_text, parse_config
@@ -51,6 +52,7 @@ def run(
     inputs: Inputs | None = None,
     pretrained: Pretrained | None = None,
     encoder: FeatureEncoder | None = None,
+    choice: Choice | None = None,
     resume: bool = False,
     reject: Reject | None = None,
     baseline: Compare | None = None,
@@ -66,6 +68,7 @@ def run(
         inputs: Vectors that are clustered in the place of the images; None: the images themselves are.
         pretrained: The encoder that made those vectors, by name.
         encoder: That encoder itself; it is needed where its last blocks are trained.
+        choice: How the number of clusters was chosen; None: it was given, or the run that is resumed has it.
         resume: Go on from the newest sound checkpoint in it.
         reject: Which images get no cluster; None: all get one.
         baseline: A simple method to compare with, when there are labels.
@@ -79,6 +82,8 @@ def run(
         require_graded(model.method, config.method)
     say(_introduction(image_set, model))
     checkpoint = _begin(image_set, config, directory, resume, say)
+    if choice is not None:
+        write_choice(directory.choice, choice)
     history: list[Record] = list(checkpoint.document["history"]) if checkpoint else []
 
     def keep(progress: Progress | Stage) -> None:
