@@ -59,8 +59,9 @@ def print_predicted(predicted: "Predicted", as_json: bool, quiet: bool) -> None:
         print_csv(ASSIGNMENT_COLUMNS, assignment_rows(predicted.assignments))
     else:
         _, clusters, _, rejected, outliers = predicted.assignments
-        odd = f"{rejected.sum():,} of them rejected, {outliers.sum():,} outliers"
-        print(f"{len(clusters):,} images assigned, {odd}, {len(skipped)} skipped; see {directory.assignments}.")
+        counts = {"rejected": rejected.sum(), "outliers": outliers.sum()}
+        odd = "".join(f"{count:,} {name}, " for name, count in counts.items() if count)
+        print(f"{len(clusters):,} images assigned, {odd}{len(skipped)} skipped; see {directory.assignments}.")
     if directory is None and not quiet:
         for file in skipped:
             print(f"skipped {file.path}: {file.reason}", file=sys.stderr)

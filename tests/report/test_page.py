@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -223,8 +224,9 @@ def test_a_reliability_diagram_and_outliers_are_there_only_where_they_are_known(
     plain = page_of(run).text
     assert "Reliability" not in plain
     assert 'id="outliers"' not in plain
-    known = {"temperature": 2.0, "agreement": 0.8, "mean_raw": 0.9, "mean": 0.8, "reject_below": 0.5, "rejected": 7}
-    known |= {"outliers": 1, "scores": {"calibration_error": 0.123, "calibration_error_raw": 0.3, "acc_surest_80": 0.9}}
+    known: dict[str, Any] = {"temperature": 2.0, "agreement": 0.8, "mean_raw": 0.9, "mean": 0.8, "rejected": 7}
+    known |= {"reject_below": 0.5, "outliers": 1}
+    known |= {"scores": {"calibration_error": 0.123, "calibration_error_raw": 0.3, "acc_surest_80": 0.9}}
     bins = [[0.5, 0.4, 10], [0.9, 0.8, 90]]
     change_result(run, confidence=known | {"reliability": bins, "reliability_raw": bins})
     with (run / "assignments.csv").open(encoding="utf-8", newline="") as file:
