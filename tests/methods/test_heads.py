@@ -21,8 +21,10 @@ from dccm.runs.features import Pretrained
 from dccm.runs.fitting import fit, new_model
 from dccm.runs.model import Model
 from dccm.runs.run import run
+from dccm.training.collapse import Health
 from dccm.training.loop import InterruptedRunError
 from dccm.training.progress import Progress, Stage
+from dccm.training.update import Moment
 from tests.methods.vectors import as_image_set, blobs
 from tests.support import random_prediction, seeded
 
@@ -178,3 +180,13 @@ def test_the_watch_counts_what_is_sure_and_what_shares_a_cluster() -> None:
     assert int(seen.confident) == 3
     assert float(seen.linked) == pytest.approx(6 / 12)
     assert not watched(random_prediction(4, 3).requires_grad_()).information.requires_grad
+
+
+@pytest.mark.parametrize("method", HEADS)
+def test_no_term_of_the_loss_hides_behind_a_figure_of_the_watch(method: str) -> None:
+    vectors, _ = blobs(75)
+    model = new_model(vectors, config_of(method))
+    loader = model.loader(vectors)
+    model.learner.before_epoch(loader, Moment(0, 0.0))
+    update = next(iter(model.learner.updates(next(loader.shuffled(0)))))
+    assert not set(update.terms) & set(Health([1, 2], 0.5, 0.5).record())

@@ -39,14 +39,14 @@ def test_consistency_by_hand() -> None:
     neighbour = torch.tensor([[[0.5, 0.5], [0.2, 0.8]]])
     terms = neighbour_consistency(prediction, neighbour)
     assert float(terms.agreement) == pytest.approx(math.log(2))  # Both products are 0.5.
-    assert float(terms.entropy) == pytest.approx(-0.75 * math.log(0.75) - 0.25 * math.log(0.25))
+    assert float(terms.mean_entropy) == pytest.approx(-0.75 * math.log(0.75) - 0.25 * math.log(0.25))
 
 
 def test_sure_heads_that_agree_and_use_all_clusters_have_the_smallest_loss() -> None:
     best = one_hot([0, 1, 2, 0, 1, 2], 3)[None]
     terms = neighbour_consistency(best, best)
     assert float(terms.agreement) == pytest.approx(0)
-    assert float(terms.entropy) == pytest.approx(math.log(3))
+    assert float(terms.mean_entropy) == pytest.approx(math.log(3))
     apart = neighbour_consistency(best, best.roll(1, dims=1))
     assert math.isfinite(float(apart.agreement))
     assert float(apart.agreement) > 50

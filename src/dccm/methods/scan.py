@@ -65,7 +65,8 @@ class Consistency(NamedTuple):
     """The two terms of the first stage, one of each per head, (H,)."""
 
     agreement: Tensor
-    entropy: Tensor
+    mean_entropy: Tensor
+    """Of the mean prediction; plain `entropy` is that of the cluster sizes in the history."""
 
 
 def neighbour_consistency(prediction: Tensor, neighbour: Tensor) -> Consistency:
@@ -148,7 +149,7 @@ class SCANMethod(GradientMethod[SCANConfig]):
         images, neighbours = self.neighbourhood.pairs(index, generator)
         prediction, other = self.heads(torch.cat([images, neighbours])).softmax(dim=2).chunk(2, dim=1)
         terms = neighbour_consistency(prediction, other)
-        losses = terms.agreement - self.config.entropy_weight * terms.entropy
+        losses = terms.agreement - self.config.entropy_weight * terms.mean_entropy
         self.losses.lerp_(losses.detach(), _NEW_SHARE)
         best = {name: value[self.best] for name, value in terms._asdict().items()}
         seen = watched(prediction[self.best])

@@ -151,7 +151,7 @@ class TURTLEMethod(GradientMethod[TURTLEConfig]):
         learnt = labelling_loss(self._classified(points), labelling)
         entropy = torch.special.entr(labelling.mean(dim=0)).sum()
         loss = learnt - self.config.entropy_weight * entropy
-        terms = {"learnt": learnt, "entropy": entropy}
+        terms = {"learnt": learnt, "mean_entropy": entropy}  # `entropy` is that of the sizes, in the history.
         return Update(loss, self.optimizers["labelling"], len(labelling), terms, watched(labelling))
 
     @torch.no_grad()
