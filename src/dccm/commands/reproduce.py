@@ -235,8 +235,6 @@ def make_run(spec: RunSpec, data: DataSets, results: Results, on_progress: OnPro
     directory = results.run(spec)
     images = data.images(spec.dataset, limit=spec.limit, split=spec.split, variant=spec.variant)
     arguments: dict[str, Any] = {"output": directory.path, "watcher": _Told(on_progress)}
-    if spec.keep:
-        arguments["keep"] = spec.keep
     if directory.holds_run:
         cluster(images, resume=True, **arguments)
         return
