@@ -13,7 +13,7 @@ from dccm.experiments.spec import RunSpec
 from dccm.experiments.targets import Need
 from dccm.experiments.worker import Outcome, Work, do
 from dccm.files import locked_file
-from tests.experiments.stand_ins import COUNT, made_runs, QUICK, Here, make_run, opened, worked
+from tests.experiments.stand_ins import COUNT, QUICK, Here, made_runs, make_run, opened, worked
 
 FIRST, SECOND = (QUICK.spec("kmeans", "digits", seed) for seed in (0, 1))
 
