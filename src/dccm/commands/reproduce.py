@@ -3,22 +3,23 @@
 import os
 import shlex
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dccm.commands.cluster import cluster
+from dccm.config import TrainingConfig, read_presets, setting_names
 from dccm.errors import choose, require
 from dccm.experiments.data_sets import DataSets, parse_data_sets
 from dccm.experiments.engines import ENGINES, new_engine
 from dccm.experiments.estimate import estimated, in_words
 from dccm.experiments.grid import UNSEEN, Observer, failed, merged, run_grid, unfinished
 from dccm.experiments.page import write_page
-from dccm.experiments.request import Request
+from dccm.experiments.request import Request, known_data_set
 from dccm.experiments.results import Results
-from dccm.experiments.spec import RunSpec
+from dccm.experiments.spec import RunSpec, frozen
 from dccm.experiments.targets import Need, Shown, Target, chosen_targets
-from dccm.experiments.worker import Work, known_data_set
+from dccm.experiments.worker import Work
 from dccm.files import locked_file
 from dccm.methods import METHODS
 from dccm.networks.pretrained import SCRATCH
@@ -61,6 +62,7 @@ def plan(
     seeds: Sequence[int] = (0,),
     datasets: Sequence[str] = (),
     methods: Sequence[str] = (),
+    settings: Mapping[str, object] | None = None,
     limit_images: int | None = None,
     data_root: str | Path | None = None,
 ) -> Plan:
@@ -71,12 +73,15 @@ def plan(
         budget: `minutes:M` or `passes:P`, the same for each run; `full`: the paper's schedule, for a GPU.
         seeds: Each run is made with each of them.
         datasets: Names of "dccm datasets", or `name=path`; empty: those of the paper that are there.
-        methods: Of the methods of a table or figure; empty: all.
+        methods: Of the methods of a table or figure, or `name:preset` for another preset than the paper's; empty: all.
+        settings: By name, for the runs of all methods that know them; what a table changes itself comes first.
         limit_images: So many are drawn from each data set; None: all.
         data_root: Folder with the official files of data sets by name.
     """
-    for method in methods:
-        choose(method, METHODS, "method", "dccm methods")
+    for word in methods:
+        _require_method(*word.partition(":")[::2])
+    for name in settings or {}:
+        choose(name, _all_settings(), "setting", "dccm presets")
     chosen = chosen_targets(targets)
     names, paths = parse_data_sets(datasets)
     data = DataSets(data_root, paths)
@@ -89,6 +94,7 @@ def plan(
         seeds=tuple(seeds),
         datasets=names,
         methods=tuple(methods),
+        settings=frozen(settings or {}),
         limit=limit_images,
         absent=frozenset(absent),
     )
@@ -97,6 +103,19 @@ def plan(
     wanted = {name: target for name, target in chosen.items() if needed[name]}
     require(bool(wanted), _nothing_to_do(chosen, absent))
     return Plan(wanted, request, data, merged(need for needs in needed.values() for need in needs), absent)
+
+
+def _require_method(name: str, preset: str) -> None:
+    choose(name, METHODS, "method", "dccm methods")
+    if preset:
+        choose(preset, read_presets(name), f"preset of {name}", f"dccm presets --method {name}")
+
+
+def _all_settings() -> set[str]:
+    """Of all methods that learn from images; the data set, seed and budget are asked for by their own names."""
+    sections = (TrainingConfig, *(kind.config_type for kind in METHODS.values() if not kind.needs_vectors))
+    names = {name for section in sections for name in setting_names(section)}
+    return names - {"seed", "budget_minutes", "budget_passes"}
 
 
 def _usual(targets: Iterable[Target]) -> list[str]:
@@ -220,7 +239,9 @@ def _flags(planning: dict[str, Any]) -> list[str]:
     """Arguments of `plan` as a person types them."""
     words = []
     for name, value in planning.items():
-        if value not in (None, (), []):
+        if isinstance(value, Mapping):
+            words += [word for key, one in value.items() for word in ("--set", f"{key}={one}")]
+        elif value not in (None, (), []):
             several = isinstance(value, Sequence) and not isinstance(value, str)
             words += [f"--{name.replace('_', '-')}", ",".join(map(str, value)) if several else str(value)]
     return words

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 
 from dccm.config import preset_settings
 from dccm.experiments.paper import SCORES
-from dccm.experiments.request import Request
+from dccm.experiments.request import Request, known_data_set
 from dccm.experiments.results import Results
 from dccm.experiments.spec import RunSpec
 from dccm.experiments.table import Cell, Column, Table, score_cells
 from dccm.experiments.targets import Need, Target
-from dccm.experiments.worker import known_data_set
 
 TITLE = "Each difference between paper and released code, switched alone"
 USUAL = ("cifar10",)
