@@ -14,6 +14,7 @@ from dccm.networks.map_encoder import MapEncoder
 from dccm.runs.calibration import fit_confidence
 from dccm.runs.config import RunConfig
 from dccm.runs.keeper import MilestoneKeeper
+from dccm.runs.mining import let_other_run_mine
 from dccm.runs.model import Model
 from dccm.training.checkpoint import CheckpointFolder, TensorFile
 from dccm.training.loop import train
@@ -63,6 +64,7 @@ def new_model(images: Inputs, config: RunConfig, encoder: FeatureEncoder | None 
     )
     if isinstance(encoder, MapEncoder):
         encoder.begin(model.method)
+    let_other_run_mine(model, images)
     return model
 
 
