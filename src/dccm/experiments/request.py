@@ -32,7 +32,7 @@ class Request:
         require(self.limit is None or self.limit >= 2, f"limit_images must be at least 2, got {self.limit}.")
 
     def datasets_of(self, usual: Sequence[str]) -> list[str]:
-        """The data sets of a table or figure: those that were asked for in place of the usual ones, if they are there."""
+        """The data sets of a table or figure: those that were asked for, or the usual ones, if they are there."""
         return [name for name in self.datasets or usual if name not in self.absent]
 
     def methods_of(self, usual: Sequence[str]) -> list[str]:

@@ -93,8 +93,8 @@ class Results:
             found = _read(self._mark).get("format")
             require(
                 found == FORMAT,
-                f"The results in {self.path} are of another version of dccm (format {found}, not {FORMAT}), and runs of "
-                "both do not belong into one table. Choose another output folder.",
+                f"The results in {self.path} are of another version of dccm (format {found}, not {FORMAT}), and runs "
+                "of both do not belong into one table. Choose another output folder.",
             )
             return
         free = not self.path.exists() or (self.path.is_dir() and not any(self.path.iterdir()))

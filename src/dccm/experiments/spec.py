@@ -44,7 +44,7 @@ class RunSpec:
         return f"{words}-{digest[:_DIGITS]}"
 
     def document(self) -> dict[str, Any]:
-        """The description as JSON has it; what is left at its default does not count, so that new fields change nothing."""
+        """The description as JSON has it; what is left out does not count, so that new fields change no key."""
         plain = {name: value for name, value in asdict(self).items() if value not in ("", None, ())}
         plain["settings"] = dict(self.settings)
         plain["after"] = {name: other.key for name, other in self.after}

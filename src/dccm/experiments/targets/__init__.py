@@ -4,10 +4,10 @@ To add one, write `<name>.py` with a docstring that says which runs it needs and
 
     TARGET = Target("What the caption says", needs, make)
 
-`needs(request)` yields a `Need` for each run: a `RunSpec` made by `request.spec(...)` (which leaves out what the preset
-says anyway, so that equal runs of different tables are made once) and the measures that are taken of it.
-`make(request, results)` reads finished runs from `results` (`results.result(spec)` is None for one that failed or is not
-there yet) and returns what can be saved and shown: a `Table`, or anything else with the four members of `Shown`.
+`needs(request)` yields a `Need` for each run: a `RunSpec` made by `request.spec(...)`, which leaves out what the preset
+says anyway, so that equal runs of different tables are made once, and the measures that are taken of it.
+`make(request, results)` reads finished runs from `results` (`results.result(spec)` is None for one that failed or is
+not there yet) and returns what can be saved and shown: a `Table`, or anything else with the members of `Shown`.
 Nothing else has to be changed: `dccm reproduce <name>` knows it.
 """
 
