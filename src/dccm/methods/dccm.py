@@ -25,6 +25,7 @@ from dccm.data.perturb import PerturbationConfig, apply, draw
 from dccm.errors import require
 from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod, predictions_of
+from dccm.methods.heads import begin_from_kmeans
 from dccm.methods.per_image import PerImage
 from dccm.networks import build_encoder
 from dccm.networks.base import EncoderOutput, NetworkConfig
@@ -33,9 +34,6 @@ from dccm.networks.head import VectorHead
 from dccm.networks.tail import FinetuneConfig, TailHead
 from dccm.training.collapse import Watched, cluster_information
 from dccm.training.update import Moment, Update
-
-_FOR_COMPONENTS = 10_000
-"""Vectors whose principal components are taken: those of 60,000 take seconds, docs/lab/features.md compares them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,21 +272,6 @@ def _require_suits(shape: ImageShape, config: DCCMConfig) -> None:
 def _are_pictures(shape: ImageShape, config: DCCMConfig) -> bool:
     """Whether methods see the images themselves, not what a pretrained encoder made of them."""
     return not shape.is_vector and not config.finetuning.finetune
-
-
-@torch.no_grad()
-def begin_from_kmeans(head: VectorHead, loader: Loader, n_clusters: int) -> None:
-    """Principal components of the vectors, and k-means among all of them."""
-    mean, moments = torch.zeros_like(head.mean), head.mean.new_zeros(len(head.mean), len(head.mean))
-    count = min(len(loader), _FOR_COMPONENTS)
-    for images in loader.sampled(count):
-        rows = head.vectors(head.conv(images))
-        mean += rows.sum(dim=0) / count
-        moments += rows.T @ rows / count
-    head.look(mean, moments - torch.outer(mean, mean))
-    readout = KMeansReadout(n_clusters)
-    readout.fit(loader.over_all(lambda images: head.feature(head.conv(images))), loader.seed)
-    head.begin(readout.centres.to(head.mean.device))
 
 
 class Views(NamedTuple):
