@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dccm.commands.cluster import cluster
-from dccm.errors import UserError, choose, require
+from dccm.errors import choose, require
 from dccm.experiments.data_sets import DataSets, parse_data_sets
 from dccm.experiments.engines import ENGINES, new_engine
 from dccm.experiments.estimate import estimated, in_words

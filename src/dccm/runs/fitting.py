@@ -1,11 +1,13 @@
 """Images and settings -> a trained model; nothing is written but checkpoints."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dccm.arrays import ImageShape, Inputs
 from dccm.config import Settings, TrainingConfig
+from dccm.data.loader import Loader
 from dccm.errors import require
 from dccm.machine import choose_device, choose_precision, keep_memory, require_compiler, using_threads
 from dccm.methods.base import DirectMethod
@@ -73,6 +75,7 @@ def fit(
     config: RunConfig,
     *,
     model: Model | None = None,
+    views: Sequence[Inputs] = (),
     checkpoints: CheckpointFolder | None = None,
     resume: TensorFile | None = None,
     milestones: Path | None = None,
@@ -84,12 +87,17 @@ def fit(
         images: (N, H, W, C), or vectors in their place.
         config: All settings.
         model: The one to train; None: a new one, of which no part is pretrained.
+        views: Vectors of perturbed copies, as many as the settings say; see `views_of`.
         checkpoints: Where to write checkpoints; None: nowhere.
         resume: A checkpoint to go on from.
         milestones: Where to keep what the setting of this name asks for; None: there is no place for it.
         on_progress: Called after each large batch, or stage of a method without epochs.
     """
     require_machine(config.training)
+    wanted = config.data.views
+    require(
+        len(views) == wanted, f"views must be as many as the settings say, {wanted}, got {len(views)}. See views_of."
+    )
     require(
         milestones is not None or not config.training.milestones,
         f"milestones must be 0 where no run directory is written, got {config.training.milestones}. "
@@ -97,14 +105,15 @@ def fit(
     )
     keep_memory()
     with using_threads(config.training.threads):
-        fitted = _fitted(model or new_model(images, config), images, checkpoints, resume, milestones, on_progress)
-        fit_confidence(fitted.model, images, on_progress or ignore)
+        begun = model or new_model(images, config)
+        fitted = _fitted(begun, begun.loader(images, views), checkpoints, resume, milestones, on_progress)
+        fit_confidence(fitted.model, images, views, on_progress or ignore)
         return fitted
 
 
 def _fitted(
     model: Model,
-    images: Inputs,
+    loader: Loader,
     checkpoints: CheckpointFolder | None,
     resume: TensorFile | None,
     milestones: Path | None,
@@ -112,7 +121,6 @@ def _fitted(
 ) -> Fitted:
     config = model.config
     started = time.monotonic() - (resume.document["seconds"] if resume else 0)
-    loader = model.loader(images)
     precision = choose_precision(config.training.precision, loader.device)
     used: Settings = {"device": str(loader.device), "precision": precision}
     if isinstance(model.method, DirectMethod):
