@@ -48,7 +48,8 @@ class Reproduced(NamedTuple):
     results: Results
     shown: dict[str, Shown]
     """Tables and figures by name."""
-    files: list[Path]
+    files: dict[str, list[Path]]
+    """Of each."""
     failed: dict[RunSpec, str]
     absent: dict[str, str]
 
@@ -82,7 +83,7 @@ def plan(
     reasons = {name: data.why_absent(name) for name in names or dict.fromkeys(_usual(chosen.values()))}
     absent = {name: reason for name, reason in reasons.items() if reason}
     for name in names:
-        require(name not in absent, f"{absent.get(name)} Without it: leave '{name}' out of datasets.")
+        require(name not in absent, absent.get(name, ""))
     request = Request(
         budget="" if budget == FULL else budget,
         seeds=tuple(seeds),
@@ -152,7 +153,7 @@ def reproduce(
         run_grid(needs, results, new_engine(engine, _work(results, planned.data, jobs), jobs), observer)
     broken = failed(needs, results)
     shown = {} if only else {name: target.make(planned.request, results) for name, target in planned.targets.items()}
-    files = _written(results, planned, shown, broken) if shown else []
+    files = _written(results, planned, shown, broken) if shown else {}
     return Reproduced(results, shown, files, broken, planned.absent)
 
 
@@ -181,13 +182,15 @@ def _introduction(
     return "\n".join(lines)
 
 
-def _written(results: Results, planned: Plan, shown: dict[str, Shown], broken: dict[RunSpec, str]) -> list[Path]:
+def _written(
+    results: Results, planned: Plan, shown: dict[str, Shown], broken: dict[RunSpec, str]
+) -> dict[str, list[Path]]:
     """Tables, figures and the page of all; two processes do not write at once."""
     with locked_file(results.locks / "page", lambda: True):
         files = {name: one.save(results.path, name) for name, one in shown.items()}
         titles = {name: target.title for name, target in planned.targets.items()}
-        page = write_page(results, titles, shown, files, planned.needs, broken, planned.absent)
-        return [page, *(path for paths in files.values() for path in paths)]
+        write_page(results, titles, shown, files, planned.needs, broken, planned.absent)
+        return files
 
 
 def command_lines(
@@ -235,8 +238,6 @@ def make_run(spec: RunSpec, data: DataSets, results: Results, on_progress: OnPro
     directory = results.run(spec)
     images = data.images(spec.dataset, limit=spec.limit, split=spec.split, variant=spec.variant)
     arguments: dict[str, Any] = {"output": directory.path, "watcher": _Told(on_progress)}
-    if spec.keep:
-        arguments["keep"] = spec.keep
     if directory.holds_run:
         cluster(images, resume=True, **arguments)
         return

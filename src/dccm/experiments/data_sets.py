@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dccm.data.datasets import DATASETS, open_benchmark
+from dccm.data.datasets import BENCHMARKS, DATASETS, open_benchmark
 from dccm.data.read import open_source
 from dccm.data.sources.base import Source
 from dccm.data.sources.parquet import Parquet
@@ -34,7 +34,9 @@ class DataSets:
         try:
             self._all(name, "")
         except UserError as error:
-            return str(error)
+            by_name = name not in self.paths and name in BENCHMARKS and bool(BENCHMARKS[name].remotes)
+            way = f'Get it with "dccm prepare {name}", or give' if by_name else "Give"
+            return f"{str(error).partition('; put')[0].rstrip('.')}. {way} its place: {name}=PATH."
         return ""
 
     def n_clusters(self, name: str) -> int | None:

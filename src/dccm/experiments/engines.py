@@ -14,6 +14,8 @@ from dccm.experiments.targets import Need
 from dccm.experiments.worker import Outcome, Work, do
 
 ENGINES = ("processes", "ray")
+_MODULES = ("dccm.commands.reproduce", "torch._dynamo", "sklearn.cluster", "sklearn.decomposition", "scipy.optimize")
+"""Imported once for all processes: optimizers import the second, which takes longer than a short run."""
 _PATIENCE = 0.5
 """Seconds to wait for news."""
 _SECONDS_TO_END = 60.0
@@ -106,7 +108,7 @@ def _context() -> BaseContext:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["dccm.commands.reproduce"])
+    context.set_forkserver_preload(list(_MODULES))
     return context
 
 
@@ -187,7 +189,11 @@ class RayCluster:
 
 
 def _in_ray(work: Work, need: Need) -> Outcome:
-    return do(work, need, lambda done, left: None)
+    return do(work, need, _tell_nobody)
+
+
+def _tell_nobody(done: float, seconds_left: float | None) -> None:
+    """Tasks of Ray say nothing before they end."""
 
 
 def _import_ray() -> Any:

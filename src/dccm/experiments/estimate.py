@@ -55,7 +55,7 @@ def estimated(needs: list[Need], data: DataSets) -> dict[str, float]:
 def _alike(spec: RunSpec) -> RunSpec:
     """The run that stands for all whose steps cost the same, or nearly so: only what changes the work is left."""
     kept = tuple((name, value) for name, value in spec.settings if name in _COSTLY)
-    return replace(spec, seed=0, settings=kept, budget="", split="", keep=(), after=())
+    return replace(spec, seed=0, settings=kept, budget="", split="", after=())
 
 
 _COSTLY = frozenset(

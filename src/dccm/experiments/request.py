@@ -49,7 +49,6 @@ class Request:
         settings: Mapping[str, object] | None = None,
         split: str = "",
         variant: str = "",
-        keep: Sequence[str] = (),
         after: Mapping[str, RunSpec] | None = None,
     ) -> RunSpec:
         """A run under this request, written so that equal runs are equal: only what differs from the preset is stated.
@@ -62,7 +61,6 @@ class Request:
             settings: On top of the preset.
             split: `train` leaves the test images to a probe.
             variant: Of the data set, such as `fine`.
-            keep: What a figure needs of the run, beside what every run keeps.
             after: Settings that want the folder of another run, and that run.
         """
         usual = make_config(method, preset, dataset).settings()
@@ -77,7 +75,6 @@ class Request:
             limit=self.limit,
             split=split,
             variant=variant,
-            keep=tuple(keep),
             after=tuple(sorted((after or {}).items())),
         )
 

@@ -31,8 +31,6 @@ class RunSpec:
     """`train`: the test images are left to a probe; empty: all images."""
     variant: str = ""
     """Of the data set: other classes than those that the paper clusters."""
-    keep: tuple[str, ...] = ()
-    """What the run is asked to keep beside what every run does, for a figure."""
     after: tuple[tuple[str, "RunSpec"], ...] = field(default=())
     """Settings that want the folder of another run, and that run, which is made before."""
 

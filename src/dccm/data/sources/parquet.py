@@ -68,7 +68,8 @@ class Parquet(Source):
         names = self._tables[0].schema_arrow.names
         require(
             column in names,
-            f"{self.place} must have a column {column} for these classes, it has {', '.join(names)}. Give another file.",
+            f"{self.place} must have a column {column} for these classes, it has {', '.join(names)}. Give "
+            "another file.",
         )
         self.labels = self._labels(column)
 

@@ -11,7 +11,6 @@ not there yet) and returns what can be saved and shown: a `Table`, or anything e
 Nothing else has to be changed: `dccm reproduce <name>` knows it.
 """
 
-import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
@@ -20,6 +19,7 @@ from typing import Any, Literal, Protocol
 
 from dccm.data.images import ImageSet
 from dccm.errors import choose
+from dccm.experiments import GROUPS, target_names
 from dccm.experiments.request import Request
 from dccm.experiments.results import Results
 from dccm.experiments.spec import RunSpec
@@ -74,23 +74,18 @@ class Target:
     """Of the paper, or beyond it: `dccm reproduce all` and `dccm reproduce beyond` make the ones or the others."""
 
 
-def target_names() -> list[str]:
-    """All tables and figures, in alphabetical order."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
-
-
 def find_target(name: str) -> Target:
     """A table or figure by its name."""
-    target = import_module(f"{__name__}.{choose(name, target_names(), 'table or figure', 'dccm reproduce --help')}")
-    found: Target = target.TARGET
-    return found
+    target: Target = import_module(f"{__name__}.{name}").TARGET
+    return target
 
 
 def chosen_targets(names: Iterable[str]) -> dict[str, Target]:
     """Tables and figures by name; `all` stands for those of the paper, `beyond` for the others."""
     found: dict[str, Target] = {}
     for name in names:
-        known = {other: find_target(other) for other in target_names()} if name in ("all", "beyond") else {}
-        members = {other: target for other, target in known.items() if target.group == name}
-        found |= members or {name: find_target(name)}
+        choose(name, [*target_names(), *GROUPS], "table or figure", "dccm reproduce --help")
+        group = {other: find_target(other) for other in target_names()} if name in GROUPS else {}
+        found |= {other: target for other, target in group.items() if target.group == name}
+        found |= {} if name in GROUPS else {name: find_target(name)}
     return found
