@@ -31,7 +31,7 @@ MUTED = (
 LINES = ("-", "--", "-.", ":")
 _FORMATS = ("svg", "pdf", "png")
 _METADATA: dict[str, dict[str, Any]] = {
-    "svg": {"Date": None, "Creator": None},
+    "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "png": {"Software": None},
 }
@@ -45,7 +45,7 @@ _STYLE: dict[str, Any] = {
     "ytick.labelsize": 7,
     "legend.fontsize": 7,
     "legend.frameon": False,
-    "legend.handlelength": 2.2,
+    "legend.handlelength": 2.8,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.linewidth": 0.7,

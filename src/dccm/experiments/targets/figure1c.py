@@ -103,13 +103,14 @@ def _draw(axes: "Axes", curves: list[list[Point]]) -> None:
     for curve in curves:
         colour, line, marker = _LOOKS[curve[0].system]
         epochs, mean, spread = (np.array([point[place] for point in curve]) for place in (2, 3, 4))
-        axes.plot(epochs, mean, line, color=colour, marker=marker, label=curve[0].system)
+        axes.plot(epochs, mean, line, color=colour, marker=marker, label=curve[0].system, clip_on=False, zorder=3)
         axes.fill_between(epochs, mean - spread, mean + spread, color=colour, alpha=0.2, linewidth=0)
         if curve[0].paper_last_acc:
             axes.axhline(float(curve[0].paper_last_acc), color=colour, linestyle=":", linewidth=0.9)
     if any(curve[0].paper_last_acc for curve in curves):
         axes.plot([], [], ":", color=GREY, linewidth=0.9, label="paper, last epoch")
     axes.set(xlabel="epochs", ylabel="ACC", xlim=(0, None), ylim=(0, None))
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.legend(loc="best")
 
 
