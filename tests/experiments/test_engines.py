@@ -125,5 +125,5 @@ def test_a_real_ray_makes_real_runs(tmp_path: Path) -> None:
     made = reproduce(
         ["table2"], output=tmp_path, engine="ray", datasets=["digits"], limit_images=64, methods=["kmeans", "nmf"]
     )
-    assert made.failed == {}
+    assert made.missing == {}
     assert "K-means" in made.shown["table2"].text()

@@ -8,9 +8,10 @@ import pytest
 from dccm.errors import UserError
 from dccm.experiments.data_sets import DataSets
 from dccm.experiments.grid import Unseen, failed, merged, run_grid, unfinished
+from dccm.experiments.making import make_all, require_same_images
 from dccm.experiments.results import Results
 from dccm.experiments.spec import RunSpec
-from dccm.experiments.targets import Need
+from dccm.experiments.targets import Need, Target, chosen_targets
 from dccm.experiments.worker import Outcome, Work, do
 from dccm.files import locked_file
 from tests.experiments.stand_ins import COUNT, QUICK, Here, made_runs, make_run, opened, worked
@@ -142,3 +143,35 @@ def test_broken_notes_say_what_to_do(results: Results) -> None:
     results.measure_file(FIRST, "classes").write_text("{")
     with pytest.raises(UserError, match=r"measure-classes.json is broken .* Delete it, and run the same command again"):
         results.measured(FIRST, "classes")
+
+
+def test_what_cannot_be_drawn_is_named_and_the_rest_is_made(results: Results) -> None:
+    class Shy:
+        caption = "Nothing"
+
+        def save(self, folder: Path, name: str) -> list[Path]:
+            raise UserError("Figures need matplotlib.")
+
+        html = text = str
+
+    def shy(*_: object) -> Shy:
+        return Shy()
+
+    targets = {"shy": Target("Shy", lambda request: [], shy)} | chosen_targets(["table1"])
+    needs = list(targets["table1"].needs(QUICK))
+    worked(needs, results)
+    made = make_all(targets, QUICK, results, needs, {"stl10": "STL-10 is not <there>."})
+    assert made.missing == {"stl10": "STL-10 is not <there>.", "shy": "Figures need matplotlib."}
+    assert list(made.shown) == list(made.files) == ["table1"]
+    page = results.page.read_text()
+    assert "<li>stl10: STL-10 is not &lt;there&gt;.</li>" in page
+    assert "Digits of scikit-learn" in page
+
+
+def test_runs_of_other_images_do_not_come_into_one_table(results: Results) -> None:
+    worked([Need(FIRST), Need(SECOND)], results)
+    require_same_images([FIRST, SECOND], results)
+    config = results.run(SECOND).config
+    config.write_text(config.read_text().replace('checksum = ""', 'checksum = "1234"'))
+    with pytest.raises(UserError, match="are of different images, though both are called 'digits'"):
+        require_same_images([FIRST, SECOND], results)

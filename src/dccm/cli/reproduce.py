@@ -87,7 +87,7 @@ def reproduce(
             **planning,
         )
     print_reproduced(reproduced, as_json)
-    if reproduced.failed:
+    if not reproduced.complete:
         sys.exit(1)
 
 

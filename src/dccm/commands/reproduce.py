@@ -14,13 +14,12 @@ from dccm.experiments.data_sets import DataSets, parse_data_sets
 from dccm.experiments.engines import ENGINES, new_engine
 from dccm.experiments.estimate import estimated, in_words
 from dccm.experiments.grid import UNSEEN, Observer, failed, merged, run_grid, unfinished
-from dccm.experiments.page import write_page
+from dccm.experiments.making import make_all
 from dccm.experiments.request import Request, known_data_set
 from dccm.experiments.results import Results
 from dccm.experiments.spec import RunSpec, frozen
 from dccm.experiments.targets import Need, Shown, Target, chosen_targets
 from dccm.experiments.worker import Work
-from dccm.files import locked_file
 from dccm.methods import METHODS
 from dccm.networks.pretrained import SCRATCH
 from dccm.progress import SILENT, Silent, Watcher
@@ -51,8 +50,10 @@ class Reproduced(NamedTuple):
     """Tables and figures by name."""
     files: dict[str, list[Path]]
     """Of each."""
-    failed: dict[RunSpec, str]
-    absent: dict[str, str]
+    missing: dict[str, str]
+    """What is not there by name, with the reason: data sets, runs, tables and figures."""
+    complete: bool
+    """Whether all that could be planned was made."""
 
 
 def plan(
@@ -171,9 +172,11 @@ def reproduce(
     if left:
         run_grid(needs, results, new_engine(engine, _work(results, planned.data, jobs), jobs), observer)
     broken = failed(needs, results)
-    shown = {} if only else {name: target.make(planned.request, results) for name, target in planned.targets.items()}
-    files = _written(results, planned, shown, broken) if shown else {}
-    return Reproduced(results, shown, files, broken, planned.absent)
+    missing = planned.absent | {spec.label(): reason for spec, reason in broken.items()}
+    if only:
+        return Reproduced(results, {}, {}, missing, complete=not broken)
+    made = make_all(planned.targets, planned.request, results, planned.needs, missing)
+    return Reproduced(results, *made, complete=not broken and len(made.shown) == len(planned.targets))
 
 
 def _only(needs: list[Need], keys: Sequence[str]) -> list[Need]:
@@ -199,17 +202,6 @@ def _introduction(
         lines.append(f"The rest takes about {in_words(sum(seconds.values()) / jobs)} by a short measurement{beside}.")
     lines += [f"Skipped: {name}. {reason}" for name, reason in planned.absent.items()]
     return "\n".join(lines)
-
-
-def _written(
-    results: Results, planned: Plan, shown: dict[str, Shown], broken: dict[RunSpec, str]
-) -> dict[str, list[Path]]:
-    """Tables, figures and the page of all; two processes do not write at once."""
-    with locked_file(results.locks / "page", lambda: True):
-        files = {name: one.save(results.path, name) for name, one in shown.items()}
-        titles = {name: target.title for name, target in planned.targets.items()}
-        write_page(results, titles, shown, files, planned.needs, broken, planned.absent)
-        return files
 
 
 def command_lines(
