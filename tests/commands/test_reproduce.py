@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from dccm import cli
+from dccm.cli.reproduce import _words
 from dccm.commands.reproduce import Reproduced, command_lines, plan, reproduce
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
@@ -196,6 +197,16 @@ def test_commands_for_a_scheduler_make_one_run_each(
     assert [key.split("-")[0] for key in made_at(results.path)] == ["nmf"]
     assert not (results.path / "table2.md").exists()
     assert len(command_lines(["table1", "table2"], output=results.path, **PLANNED)) == 2
+
+
+def test_commas_part_names_but_no_paths() -> None:
+    assert _words(["cifar10,mnist", "own=/a,b.parquet,dccm:fast"]) == [
+        "cifar10",
+        "mnist",
+        "own=/a,b.parquet",
+        "dccm:fast",
+    ]
+    assert _words(None) == []
 
 
 def run_main() -> None:
