@@ -270,7 +270,7 @@ def _results(folder: Path) -> list[Path]:
     ],
 )
 def test_what_cannot_be_made_is_one_sentence_and_nothing_is_written(
-    targets: list[str], planning: dict[str, object], said: str, tmp_path: Path
+    targets: list[str], planning: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError) as error:
         reproduce(targets, output=tmp_path / "results", data_root=tmp_path / "data", **planning)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dccm.commands.cluster import cluster
-from dccm.config import TrainingConfig, read_presets, setting_names
+from dccm.config import Section, TrainingConfig, read_presets, setting_names
 from dccm.errors import choose, require
 from dccm.experiments.data_sets import DataSets, parse_data_sets
 from dccm.experiments.engines import ENGINES, new_engine
@@ -114,7 +114,10 @@ def _require_method(name: str, preset: str) -> None:
 
 def _all_settings() -> set[str]:
     """Of all methods that learn from images; the data set, seed and budget are asked for by their own names."""
-    sections = (TrainingConfig, *(kind.config_type for kind in METHODS.values() if not kind.needs_vectors))
+    sections: list[type[Section]] = [
+        TrainingConfig,
+        *(kind.config_type for kind in METHODS.values() if not kind.needs_vectors),
+    ]
     names = {name for section in sections for name in setting_names(section)}
     return names - {"seed", "budget_minutes", "budget_passes"}
 
@@ -243,7 +246,7 @@ class _Told(Silent):
     """A watcher of one run of many: shares are handed on, sentences are for the run's own files."""
 
     def __init__(self, on_progress: OnProgress) -> None:
-        self.training = on_progress  # type: ignore[method-assign]
+        self.training = on_progress  # type: ignore[method-assign, assignment]
 
 
 def make_run(spec: RunSpec, data: DataSets, results: Results, on_progress: OnProgress) -> None:
