@@ -116,17 +116,19 @@ def print_probed(probed: "Probed", as_json: bool) -> None:
 
 def print_reproduced(reproduced: "Reproduced", as_json: bool) -> None:
     """Tables, and where everything is."""
-    results, failed = reproduced.results, {spec.label(): reason for spec, reason in reproduced.failed.items()}
+    results, missing = reproduced.results, reproduced.missing
     if as_json:
         made = {name: [str(file) for file in files] for name, files in reproduced.files.items()}
-        print(json.dumps({"page": str(results.page), "files": made, "failed": failed, "absent": reproduced.absent}))
+        print(json.dumps({"page": str(results.page), "files": made, "missing": missing}))
         return
     for shown in reproduced.shown.values():
         print(shown.text())
+    for name, reason in missing.items():
+        print(f"Missing: {name}. {reason}")
     if reproduced.shown:
         print(f"All tables and figures: {results.page}")
-    if failed:
-        print(f"{len(failed):,} runs failed; {results.failed} says why, --retry-failed makes them again.")
+    if not reproduced.complete:
+        print(f"Not all could be made; {results.failed} says more, --retry-failed makes failed runs again.")
 
 
 def print_csv(header: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> None:

@@ -32,8 +32,10 @@ def reproduce(
         typer.Option(metavar="NAME|NAME=PATH", help="In place of the paper's; several by commas, or repeated."),
     ] = None,
     methods: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Of those of a table or figure; several by commas.")
+        list[str] | None,
+        typer.Option(metavar="NAME[:PRESET]", help="Of those of a table or figure; several by commas."),
     ] = None,
+    settings: option.Sets = None,
     limit_images: Annotated[int | None, typer.Option(help="Draw so many from each data set.")] = None,
     data_root: Annotated[
         Path | None, typer.Option(help="Folder with the official files of data sets; nothing is downloaded.")
@@ -55,6 +57,7 @@ def reproduce(
     """Run what the paper ran, and set the results beside its tables and figures; finished runs are never repeated."""
     from dccm.cli.live import GridView
     from dccm.commands import reproduce as command
+    from dccm.config import parse_assignments
     from dccm.printing import print_reproduced
 
     planning: dict[str, Any] = {
@@ -62,6 +65,7 @@ def reproduce(
         "seeds": _numbers(seeds),
         "datasets": _words(datasets),
         "methods": _words(methods),
+        "settings": parse_assignments(settings or []),
         "limit_images": limit_images,
         "data_root": data_root,
     }
@@ -83,7 +87,7 @@ def reproduce(
             **planning,
         )
     print_reproduced(reproduced, as_json)
-    if reproduced.failed:
+    if not reproduced.complete:
         sys.exit(1)
 
 

@@ -3,23 +3,23 @@
 import os
 import shlex
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dccm.commands.cluster import cluster
+from dccm.config import TrainingConfig, read_presets, setting_names
 from dccm.errors import choose, require
 from dccm.experiments.data_sets import DataSets, parse_data_sets
 from dccm.experiments.engines import ENGINES, new_engine
 from dccm.experiments.estimate import estimated, in_words
 from dccm.experiments.grid import UNSEEN, Observer, failed, merged, run_grid, unfinished
-from dccm.experiments.page import write_page
-from dccm.experiments.request import Request
+from dccm.experiments.making import make_all
+from dccm.experiments.request import Request, known_data_set
 from dccm.experiments.results import Results
-from dccm.experiments.spec import RunSpec
+from dccm.experiments.spec import RunSpec, frozen
 from dccm.experiments.targets import Need, Shown, Target, chosen_targets
-from dccm.experiments.worker import Work, known_data_set
-from dccm.files import locked_file
+from dccm.experiments.worker import Work
 from dccm.methods import METHODS
 from dccm.networks.pretrained import SCRATCH
 from dccm.progress import SILENT, Silent, Watcher
@@ -50,8 +50,10 @@ class Reproduced(NamedTuple):
     """Tables and figures by name."""
     files: dict[str, list[Path]]
     """Of each."""
-    failed: dict[RunSpec, str]
-    absent: dict[str, str]
+    missing: dict[str, str]
+    """What is not there by name, with the reason: data sets, runs, tables and figures."""
+    complete: bool
+    """Whether all that could be planned was made."""
 
 
 def plan(
@@ -61,6 +63,7 @@ def plan(
     seeds: Sequence[int] = (0,),
     datasets: Sequence[str] = (),
     methods: Sequence[str] = (),
+    settings: Mapping[str, object] | None = None,
     limit_images: int | None = None,
     data_root: str | Path | None = None,
 ) -> Plan:
@@ -71,12 +74,15 @@ def plan(
         budget: `minutes:M` or `passes:P`, the same for each run; `full`: the paper's schedule, for a GPU.
         seeds: Each run is made with each of them.
         datasets: Names of "dccm datasets", or `name=path`; empty: those of the paper that are there.
-        methods: Of the methods of a table or figure; empty: all.
+        methods: Of the methods of a table or figure, or `name:preset` for another preset than the paper's; empty: all.
+        settings: By name, for the runs of all methods that know them; what a table changes itself comes first.
         limit_images: So many are drawn from each data set; None: all.
         data_root: Folder with the official files of data sets by name.
     """
-    for method in methods:
-        choose(method, METHODS, "method", "dccm methods")
+    for word in methods:
+        _require_method(*word.partition(":")[::2])
+    for name in settings or {}:
+        choose(name, _all_settings(), "setting", "dccm presets")
     chosen = chosen_targets(targets)
     names, paths = parse_data_sets(datasets)
     data = DataSets(data_root, paths)
@@ -89,6 +95,7 @@ def plan(
         seeds=tuple(seeds),
         datasets=names,
         methods=tuple(methods),
+        settings=frozen(settings or {}),
         limit=limit_images,
         absent=frozenset(absent),
     )
@@ -97,6 +104,19 @@ def plan(
     wanted = {name: target for name, target in chosen.items() if needed[name]}
     require(bool(wanted), _nothing_to_do(chosen, absent))
     return Plan(wanted, request, data, merged(need for needs in needed.values() for need in needs), absent)
+
+
+def _require_method(name: str, preset: str) -> None:
+    choose(name, METHODS, "method", "dccm methods")
+    if preset:
+        choose(preset, read_presets(name), f"preset of {name}", f"dccm presets --method {name}")
+
+
+def _all_settings() -> set[str]:
+    """Of all methods that learn from images; the data set, seed and budget are asked for by their own names."""
+    sections = (TrainingConfig, *(kind.config_type for kind in METHODS.values() if not kind.needs_vectors))
+    names = {name for section in sections for name in setting_names(section)}
+    return names - {"seed", "budget_minutes", "budget_passes"}
 
 
 def _usual(targets: Iterable[Target]) -> list[str]:
@@ -152,9 +172,11 @@ def reproduce(
     if left:
         run_grid(needs, results, new_engine(engine, _work(results, planned.data, jobs), jobs), observer)
     broken = failed(needs, results)
-    shown = {} if only else {name: target.make(planned.request, results) for name, target in planned.targets.items()}
-    files = _written(results, planned, shown, broken) if shown else {}
-    return Reproduced(results, shown, files, broken, planned.absent)
+    missing = planned.absent | {spec.label(): reason for spec, reason in broken.items()}
+    if only:
+        return Reproduced(results, {}, {}, missing, complete=not broken)
+    made = make_all(planned.targets, planned.request, results, planned.needs, missing)
+    return Reproduced(results, *made, complete=not broken and len(made.shown) == len(planned.targets))
 
 
 def _only(needs: list[Need], keys: Sequence[str]) -> list[Need]:
@@ -180,17 +202,6 @@ def _introduction(
         lines.append(f"The rest takes about {in_words(sum(seconds.values()) / jobs)} by a short measurement{beside}.")
     lines += [f"Skipped: {name}. {reason}" for name, reason in planned.absent.items()]
     return "\n".join(lines)
-
-
-def _written(
-    results: Results, planned: Plan, shown: dict[str, Shown], broken: dict[RunSpec, str]
-) -> dict[str, list[Path]]:
-    """Tables, figures and the page of all; two processes do not write at once."""
-    with locked_file(results.locks / "page", lambda: True):
-        files = {name: one.save(results.path, name) for name, one in shown.items()}
-        titles = {name: target.title for name, target in planned.targets.items()}
-        write_page(results, titles, shown, files, planned.needs, broken, planned.absent)
-        return files
 
 
 def command_lines(
@@ -220,7 +231,9 @@ def _flags(planning: dict[str, Any]) -> list[str]:
     """Arguments of `plan` as a person types them."""
     words = []
     for name, value in planning.items():
-        if value not in (None, (), []):
+        if isinstance(value, Mapping):
+            words += [word for key, one in value.items() for word in ("--set", f"{key}={one}")]
+        elif value not in (None, (), []):
             several = isinstance(value, Sequence) and not isinstance(value, str)
             words += [f"--{name.replace('_', '-')}", ",".join(map(str, value)) if several else str(value)]
     return words

@@ -9,9 +9,9 @@ from dccm.config import parse_budget
 from dccm.data.read import read_images
 from dccm.errors import UserError
 from dccm.experiments.data_sets import DataSets
+from dccm.experiments.request import known_data_set
 from dccm.experiments.spec import RunSpec
 from dccm.experiments.targets import Need
-from dccm.experiments.worker import known_data_set
 from dccm.runs.config import RunConfig, has_epochs, make_config
 from dccm.runs.fitting import new_model
 from dccm.training.loop import train

@@ -4,14 +4,12 @@ import io
 from collections.abc import Iterator
 from html import escape
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape as plain
 from rich.table import Table as RichTable
 
-if TYPE_CHECKING:
-    from dccm.experiments.table import Table
+from dccm.experiments.cells import Rows
 
 CSV_COLUMNS = ("row", "group", "column", "mean", "deviation", "runs", "paper", "words")
 _LATEX = {
@@ -23,7 +21,7 @@ _WIDE = 240
 """Columns of text without a terminal."""
 
 
-def markdown(table: "Table") -> str:
+def markdown(table: Rows) -> str:
     """With the paper's numbers small behind ours."""
 
     def cell(row: str, column: int) -> str:
@@ -47,7 +45,7 @@ def _piped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("_", "\\_").replace("~", "\\~")
 
 
-def csv_rows(table: "Table") -> Iterator[tuple[object, ...]]:
+def csv_rows(table: Rows) -> Iterator[tuple[object, ...]]:
     """One row for each cell."""
     for name, cells in table.rows.items():
         for column, cell in zip(table.columns, cells, strict=True):
@@ -56,7 +54,7 @@ def csv_rows(table: "Table") -> Iterator[tuple[object, ...]]:
             yield name, column.group, column.name, mean, spread, len(cell.values), cell.paper, cell.words
 
 
-def latex(table: "Table", label: str) -> str:
+def latex(table: Rows, label: str) -> str:
     """With booktabs; the paper's numbers in grey want xcolor."""
 
     def cell(row: str, column: int) -> str:
@@ -86,12 +84,12 @@ def in_latex(text: str) -> str:
     return "".join(_LATEX.get(letter, letter) for letter in text)
 
 
-def _groups(table: "Table") -> list[tuple[str, int]]:
+def _groups(table: Rows) -> list[tuple[str, int]]:
     """What stands above neighbouring columns, and over how many."""
     return [(name, len(list(columns))) for name, columns in groupby(column.group for column in table.columns)]
 
 
-def _latex_groups(table: "Table") -> list[str]:
+def _latex_groups(table: Rows) -> list[str]:
     """The line of groups, and a rule below each; nothing if there are none."""
     groups = _groups(table)
     if not any(name for name, _ in groups):
@@ -104,7 +102,7 @@ def _latex_groups(table: "Table") -> list[str]:
     return [" & ".join(cells) + r" \\", "".join(rules)]
 
 
-def html(table: "Table") -> str:
+def html(table: Rows) -> str:
     """With classes `best` and `paper`."""
 
     def cell(row: str, column: int) -> str:
@@ -123,14 +121,14 @@ def html(table: "Table") -> str:
     return f"<table><thead>{above}<tr><th>{escape(table.first)}</th>{heads}</tr></thead>\n<tbody>{body}</tbody></table>"
 
 
-def text(table: "Table") -> str:
+def text(table: Rows) -> str:
     """For a file, or a terminal without colours."""
     stream = io.StringIO()
     Console(file=stream, width=_WIDE).print(for_terminal(table))
     return stream.getvalue()
 
 
-def for_terminal(table: "Table") -> RichTable:
+def for_terminal(table: Rows) -> RichTable:
     """With the best in bold and the paper's numbers in grey."""
     shown = RichTable(box=None, pad_edge=False, caption=plain(table.caption), caption_justify="left", caption_style="")
     shown.add_column(plain(table.first))

@@ -21,8 +21,7 @@ def write_page(
     shown: dict[str, Shown],
     saved: dict[str, list[Path]],
     needs: list[Need],
-    failed: dict[RunSpec, str],
-    absent: dict[str, str],
+    missing: dict[str, str],
 ) -> Path:
     """Write `index.html` into a results folder.
 
@@ -32,8 +31,7 @@ def write_page(
         shown: They themselves.
         saved: Their files.
         needs: All runs.
-        failed: Those that could not be made, with the reason.
-        absent: Data sets that are not there, with the reason.
+        missing: What is not there, with the reason.
     """
     sections = [
         {
@@ -46,8 +44,7 @@ def write_page(
         for name, one in shown.items()
     ]
     runs = [_row(results, need.spec) for need in needs if results.is_finished(need.spec)]
-    troubles = {spec.label(): reason for spec, reason in failed.items()}
-    text = _template().render(sections=sections, runs=runs, failed=troubles, absent=absent)
+    text = _template().render(sections=sections, runs=runs, missing=missing)
     write_atomically(results.page, text)
     return results.page
 

@@ -20,9 +20,9 @@ _FINE: dict[str, dict[str, Any]] = {"cifar100": {"variant": "fine", "settings": 
 """Data sets of which the probe learns other classes than those that are clustered."""
 
 
-def probed_runs(request: Request, method: str, dataset: str) -> list[RunSpec]:
+def probed_runs(request: Request, method: str, dataset: str, preset: str | None = None) -> list[RunSpec]:
     """The runs of a system whose encoder is probed, one for each seed."""
-    return request.over_seeds(method, dataset, split="train", **_FINE.get(dataset, {}))
+    return request.over_seeds(method, dataset, preset=preset, split="train", **_FINE.get(dataset, {}))
 
 
 def take_probe(directory: RunDirectory, image_set: ImageSet) -> dict[str, Any]:

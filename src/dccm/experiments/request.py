@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dccm.config import parse_budget
+from dccm.data.datasets import DATASETS
 from dccm.errors import require
 from dccm.experiments.spec import RunSpec, frozen
 from dccm.runs.config import has_epochs, make_config
@@ -20,7 +21,9 @@ class Request:
     datasets: tuple[str, ...] = ()
     """Empty: those of the paper's table or figure."""
     methods: tuple[str, ...] = ()
-    """Empty: all of the table or figure."""
+    """Names, or `name:preset` for another preset than the paper's; empty: all of the table or figure."""
+    settings: tuple[tuple[str, Any], ...] = ()
+    """For the runs of all methods that know them; what a table or figure changes itself comes first."""
     limit: int | None = None
     """Images that are drawn from each data set; None: all."""
     absent: frozenset[str] = field(default=frozenset())
@@ -37,7 +40,19 @@ class Request:
 
     def methods_of(self, usual: Sequence[str]) -> list[str]:
         """Of the methods of a table or figure, those that were asked for."""
-        return [name for name in usual if not self.methods or name in self.methods]
+        named = [word.partition(":")[0] for word in self.methods]
+        for name in named:
+            require(
+                named.count(name) == 1 or name not in usual,
+                f"methods must name '{name}' once for this table or figure, got {', '.join(self.methods)}. "
+                'Several presets stand beside each other in the table "systems".',
+            )
+        return [name for name in usual if not named or name in named]
+
+    def preset_of(self, method: str) -> str:
+        """The preset that was asked for with a method, or the paper's."""
+        words = [word.partition(":") for word in self.methods]
+        return next((preset for name, _, preset in words if name == method and preset), PAPER)
 
     def spec(
         self,
@@ -45,7 +60,7 @@ class Request:
         dataset: str,
         seed: int = 0,
         *,
-        preset: str = "paper",
+        preset: str | None = None,
         settings: Mapping[str, object] | None = None,
         split: str = "",
         variant: str = "",
@@ -57,14 +72,16 @@ class Request:
             method: See "dccm methods".
             dataset: One of `datasets_of`.
             seed: One of `seeds`.
-            preset: Of the method.
+            preset: Of the method; None: `preset_of` it.
             settings: On top of the preset.
             split: `train` leaves the test images to a probe.
             variant: Of the data set, such as `fine`.
             after: Settings that want the folder of another run, and that run.
         """
-        usual = make_config(method, preset, dataset).settings()
-        differs = {name: value for name, value in (settings or {}).items() if usual.get(name, _NOTHING) != value}
+        preset = preset or self.preset_of(method)
+        usual = make_config(method, preset, known_data_set(dataset)).settings()
+        given = {name: value for name, value in self.settings if name in usual} | dict(settings or {})
+        differs = {name: value for name, value in given.items() if usual.get(name, _NOTHING) != value}
         return RunSpec(
             method=method,
             dataset=dataset,
@@ -87,10 +104,21 @@ class Request:
         schedule = f"budget {_one_spelling(self.budget)} for each run" if self.budget else "the paper's schedule"
         images = f"at most {self.limit:,} images of each data set, drawn at random" if self.limit else "all images"
         seeds = f"{len(self.seeds)} seeds" if len(self.seeds) > 1 else f"one seed, {self.seeds[0]}"
-        return f"{schedule}; {images}; {seeds}; last epoch"
+        presets = [
+            f"preset {word.partition(':')[2]} of {word.partition(':')[0]}" for word in self.methods if ":" in word
+        ]
+        changed = [f"{name} = {value} where a method has it" for name, value in self.settings]
+        return "; ".join([schedule, images, seeds, *presets, *changed, "last epoch"])
 
 
 _NOTHING = object()
+PAPER = "paper"
+"""The preset of all tables and figures, unless another one is asked for."""
+
+
+def known_data_set(name: str) -> str:
+    """The name under which presets know a data set; empty if they do not."""
+    return name if name in DATASETS else ""
 
 
 def _one_spelling(budget: str) -> str:

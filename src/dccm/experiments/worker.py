@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from dccm.data.datasets import DATASETS
 from dccm.data.images import ImageSet
 from dccm.data.read import read_images
 from dccm.errors import UserError
@@ -115,8 +114,3 @@ def images_of(spec: RunSpec, data: DataSets, directory: RunDirectory) -> ImageSe
     source = data.images(spec.dataset, limit=spec.limit, variant=spec.variant)
     fit: Any = directory.read_config().settings["fit"]
     return read_images(source, image_size=(height, width), fit=fit, channels=channels)
-
-
-def known_data_set(name: str) -> str:
-    """The name under which presets know a data set; empty if they do not."""
-    return name if name in DATASETS else ""
