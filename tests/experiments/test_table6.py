@@ -1,6 +1,10 @@
+from functools import partial
 from pathlib import Path
 
+import pytest
+
 from dccm.commands.reproduce import make_run
+from dccm.evaluation.probe import ProbeConfig
 from dccm.experiments.data_sets import DataSets
 from dccm.experiments.grid import merged
 from dccm.experiments.request import Request
@@ -31,7 +35,8 @@ def test_strategies_are_those_of_the_paper() -> None:
     assert found["V4"] == alone | {"pairs": "top_n+random"}
 
 
-def test_a_fixed_model_and_a_strategy_are_made_and_probed(tmp_path: Path) -> None:
+def test_a_fixed_model_and_a_strategy_are_made_and_probed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dccm.experiments.probing.ProbeConfig", partial(ProbeConfig, epochs=1, fewest_steps=1))
     request = Request(datasets=("digits",), limit=96, budget="passes:1")
     needs = merged([next(iter(TARGET.needs(request)))])
     results = opened(tmp_path / "results")

@@ -136,11 +136,25 @@ def _styled(name: str) -> Iterator[None]:
 
 
 def panels(canvas: "Canvas", titles: Sequence[str]) -> Iterator[tuple[str, "Axes"]]:
-    """One plot below the other, each with its title, which is written where there are several."""
+    """One plot below the other, each with what it shows."""
     for title, axes in zip(titles, canvas.subplots(len(titles), 1, squeeze=False)[:, 0], strict=True):
-        if len(titles) > 1:
-            axes.set_title(title)
+        axes.set_label(title)
         yield title, axes
+
+
+def legend_above(axes: "Axes", columns: int) -> None:
+    """Name what is drawn above the plot, where it hides nothing; and the plot itself, if it is one of several."""
+    several = len(axes.figure.axes) > 1
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=columns,
+        borderaxespad=0.2,
+        columnspacing=1.2,
+        title=axes.get_label() if several else None,
+        title_fontproperties={"size": 8},
+        alignment="left",
+    )
 
 
 def beside_paper(value: float, paper: str) -> str:

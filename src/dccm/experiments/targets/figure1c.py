@@ -12,7 +12,7 @@ import numpy as np
 
 from dccm.data.images import ImageSet
 from dccm.evaluation.metrics import accuracy, nmi
-from dccm.experiments.figure import BLUE, GREY, RED, Figure, beside_paper, panels
+from dccm.experiments.figure import BLUE, GREY, RED, Figure, beside_paper, legend_above, panels
 from dccm.experiments.followed import followed, kept
 from dccm.experiments.paper import NAMES, printed
 from dccm.experiments.request import Request
@@ -83,7 +83,7 @@ def make(request: Request, results: Results) -> Figure:
         for last in (curve[-1] for curve in curves.values() if curve)
     )
     notes = f"All images, at {max(map(len, curves.values()), default=0)} moments of a run; {request.sentence()}."
-    return Figure(TITLE, notes, Point._fields, points, draw, 2.2 * max(1, len(datasets)), findings)
+    return Figure(TITLE, notes, Point._fields, points, draw, 2.3 * max(1, len(datasets)), findings)
 
 
 def _curve(request: Request, results: Results, dataset: str, system: str) -> Iterator[Point]:
@@ -111,7 +111,7 @@ def _draw(axes: "Axes", curves: list[list[Point]]) -> None:
         axes.plot([], [], ":", color=GREY, linewidth=0.9, label="paper, last epoch")
     axes.set(xlabel="epochs", ylabel="ACC", xlim=(0, None), ylim=(0, None))
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.legend(loc="best")
+    legend_above(axes, 3)
 
 
 TARGET = Target(TITLE, needs, make, USUAL)

@@ -5,6 +5,7 @@ paper's colours denote "various clusters"; here they are the true classes.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -94,10 +95,12 @@ def make(request: Request, results: Results) -> Figure:
         _draw(canvas, pictures, several=len(datasets) > 1)
 
     tools = sorted({found["tool"] for found in measured.values() if found})
+    # It is a picture of one seed, whatever others were asked for.
+    said = replace(request, seeds=request.seeds[:1]).sentence()
     notes = f"t-SNE by {', '.join(tools) or 'nothing yet'} of {POINTS:,} images at most; colours are true classes"
     lines = -(-len(pictures) // 2)
     height = COLUMN_WIDTH / 2 * max(1, lines) + 0.45
-    return Figure(TITLE, f"{notes}; {request.sentence()}.", Point._fields, points, draw, height)
+    return Figure(TITLE, f"{notes}; {said}.", Point._fields, points, draw, height)
 
 
 def _points(dataset: str, system: str, found: dict[str, Any]) -> Iterator[Point]:
@@ -110,19 +113,20 @@ def _draw(canvas: "Canvas", pictures: dict[tuple[str, ...], list[Point]], *, sev
     grid = canvas.subplots(-(-len(pictures) // 2), 2, squeeze=False).ravel()
     for axes in grid[len(pictures) :]:
         axes.set_axis_off()
-    for letter, axes, ((dataset, system, stage), points) in zip("abcdefghijklmnop", grid, pictures.items()):
+    for number, (axes, ((dataset, system, stage), points)) in enumerate(zip(grid, pictures.items())):
         colours = class_colours(point.true_class for point in points)
         for name, colour in colours.items():
             own = [point for point in points if point.true_class == name]
             x, y = [point.x for point in own], [point.y for point in own]
             # Points as pixels: as curves they would make files of megabytes.
             axes.scatter(x, y, s=1.6, color=colour, linewidths=0, rasterized=True, label=name)
-        where = f"\n{dataset}" if several else ""
-        axes.set_title(f"({letter}) {system}, {stage}\nepoch {points[0].epoch:g}{where}")
+        where = f"{dataset}, " if several else ""
+        axes.set_title(f"({chr(ord('a') + number)}) {system}, {stage}\n{where}epoch {points[0].epoch:g}")
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
         axes.set_aspect("equal", adjustable="datalim")
-    if len(colours) <= _LEGEND:
+    classes = {tuple(sorted({point.true_class for point in points})) for points in pictures.values()}
+    if len(classes) == 1 and len(colours) <= _LEGEND:
         handles, names = grid[0].get_legend_handles_labels()
         canvas.legend(handles, names, loc="outside lower center", ncols=5, markerscale=4, handletextpad=0.1)
 

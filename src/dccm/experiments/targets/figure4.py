@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dccm.experiments.figure import BLUE, ORANGE, Figure, beside_paper, panels
+from dccm.experiments.figure import BLUE, ORANGE, Figure, beside_paper, legend_above, panels
 from dccm.experiments.paper import NAMES, printed
 from dccm.experiments.probing import PROBE, probe_values, probed_runs
 from dccm.experiments.request import Request
@@ -55,7 +55,6 @@ def make(request: Request, results: Results) -> Figure:
     def draw(canvas: "Canvas") -> None:
         for dataset, axes in panels(canvas, datasets):
             _draw(axes, [bar for bar in bars if bar.dataset == dataset])
-        canvas.axes[0].legend(loc="upper left", ncols=2)
 
     findings = tuple(
         f"{bar.system} on {bar.dataset}, {bar.layer}: {beside_paper(bar.accuracy, bar.paper)}" for bar in bars
@@ -86,8 +85,9 @@ def _draw(axes: "Axes", bars: list[Bar]) -> None:
         axes.bar_label(drawn, [f"{height:.2f}".removeprefix("0") for height in heights], fontsize=6, padding=1)
     axes.set_xticks(range(len(systems)), systems)
     axes.grid(False, axis="x")
-    # Room for the legend above the bars.
-    axes.set(ylabel="accuracy", ylim=(0, 1.25 * max(bar.accuracy + bar.deviation for bar in bars)))
+    # Room for the numbers above the bars.
+    axes.set(ylabel="accuracy", ylim=(0, 1.1 * max(bar.accuracy + bar.deviation for bar in bars)))
+    legend_above(axes, 2)
 
 
 TARGET = Target(TITLE, needs, make, USUAL)

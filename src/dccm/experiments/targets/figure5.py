@@ -12,7 +12,7 @@ import numpy as np
 
 from dccm.data.images import ImageSet
 from dccm.evaluation.metrics import graph_bcubed
-from dccm.experiments.figure import COLOURS, LINES, Figure, panels
+from dccm.experiments.figure import COLOURS, LINES, Figure, legend_above, panels
 from dccm.experiments.followed import followed, kept
 from dccm.experiments.request import Request
 from dccm.experiments.results import Results
@@ -95,7 +95,7 @@ def make(request: Request, results: Results) -> Figure:
         if point.threshold == CHOSEN
     )
     notes = f"Circles: the threshold of training, {CHOSEN:g}; {request.sentence()}."
-    return Figure(TITLE, notes, Point._fields, points, draw, 2.6 * max(1, len(datasets)), findings)
+    return Figure(TITLE, notes, Point._fields, points, draw, 2.9 * max(1, len(datasets)), findings)
 
 
 def _points(request: Request, results: Results, dataset: str) -> Iterator[Point]:
@@ -117,7 +117,7 @@ def _draw(axes: "Axes", points: list[Point]) -> None:
         (chosen,) = (point for point in curve if point.threshold == CHOSEN)
         axes.plot(chosen.recall, chosen.precision, "o", color=colour, markersize=5, markeredgecolor="white")
     axes.set(xlabel="BCubed recall", ylabel="BCubed precision", xlim=(0, 1.02), ylim=(0, 1.02))
-    axes.legend(loc="best")
+    legend_above(axes, 3)
 
 
 TARGET = Target(TITLE, needs, make, USUAL)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dccm.data.images import ImageSet
-from dccm.experiments.figure import BLUE, ORANGE, Figure, panels
+from dccm.experiments.figure import BLUE, ORANGE, Figure, legend_above, panels
 from dccm.experiments.followed import followed, kept
 from dccm.experiments.paper import numbers
 from dccm.experiments.request import Request
@@ -75,7 +75,7 @@ def make(request: Request, results: Results) -> Figure:
 
     findings = tuple(finding for dataset in datasets for finding in _findings(bars, dataset))
     notes = f"Share of all images before the first and after the last epoch; {request.sentence()}."
-    return Figure(TITLE, notes, Share._fields, bars, draw, 2.2 * max(1, len(datasets)), findings)
+    return Figure(TITLE, notes, Share._fields, bars, draw, 2.3 * max(1, len(datasets)), findings)
 
 
 def _bars(request: Request, results: Results, dataset: str) -> Iterator[Share]:
@@ -107,7 +107,7 @@ def _draw(axes: "Axes", bars: list[Share]) -> None:
     axes.set_xticks(np.arange(len(EDGES)) - 0.5, [f"{edge:.1f}" for edge in EDGES])
     axes.grid(False, axis="x")
     axes.set(xlabel="largest probability", ylabel="share of images", ylim=(0, None))
-    axes.legend(loc="best")
+    legend_above(axes, 2)
 
 
 TARGET = Target(TITLE, needs, make, USUAL)

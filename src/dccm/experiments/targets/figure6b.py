@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, NamedTuple
 
-from dccm.experiments.figure import BLUE, GREEN, PINK, Figure, beside_paper, panels
+from dccm.experiments.figure import BLUE, GREEN, PINK, Figure, beside_paper, legend_above, panels
 from dccm.experiments.followed import followed
 from dccm.experiments.paper import SCORES, printed
 from dccm.experiments.request import Request
@@ -69,7 +69,7 @@ def make(request: Request, results: Results) -> Figure:
         if point.score == "acc"
     )
     notes = f"The dotted line is the threshold of all other runs; {request.sentence()}."
-    return Figure(TITLE, notes, Score._fields, points, draw, 2.2 * max(1, len(datasets)), findings)
+    return Figure(TITLE, notes, Score._fields, points, draw, 2.3 * max(1, len(datasets)), findings)
 
 
 def _points(request: Request, results: Results, dataset: str) -> Iterator[Score]:
@@ -94,7 +94,7 @@ def _draw(axes: "Axes", points: list[Score]) -> None:
     axes.axvline(CHOSEN, color="black", linestyle=":", linewidth=0.9)
     axes.set_xticks(THRESHOLDS, [f"{threshold:g}" for threshold in THRESHOLDS])
     axes.set(xlabel="thres$_2$", ylabel="score", ylim=(0, None))
-    axes.legend(loc="best", ncols=3)
+    legend_above(axes, 3)
 
 
 TARGET = Target(TITLE, needs, make, USUAL)
