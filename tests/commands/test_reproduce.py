@@ -73,7 +73,7 @@ def test_every_table_and_figure_appears(everything: tuple[Path, Reproduced]) -> 
     assert len(reports) == len(list((folder / "runs").iterdir()))
     assert all((folder / report).is_file() for report in reports)
     assert made.shown["table2"].caption.endswith(
-        "budget passes:1 for each run; at most 512 images of each data set, drawn at random; one seed, 0; last epoch"
+        "Budget passes:1 for each run; at most 512 images of each data set, drawn at random; one seed, 0; last epoch"
     )
 
 

@@ -1,6 +1,7 @@
 """Make one run of a grid: an ordinary run directory, as "dccm cluster" writes it."""
 
 import shutil
+from collections.abc import Mapping
 from typing import Any
 
 from dccm.commands.cluster import cluster
@@ -48,7 +49,7 @@ def _settings(spec: RunSpec, data: DataSets, results: Results) -> Settings:
     return settings | (parse_budget(spec.budget) if spec.budget else {})
 
 
-def can_go_on(directory: RunDirectory, spec: RunSpec, settings: Settings) -> bool:
+def can_go_on(directory: RunDirectory, spec: RunSpec, settings: Mapping[str, object]) -> bool:
     """Whether a run has begun, and with settings that still mean the same: another version may have others."""
     if not directory.holds_run:
         return False
