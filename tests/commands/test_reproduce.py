@@ -14,11 +14,17 @@ import numpy as np
 import pytest
 
 from dccm import cli
+from dccm.cli.reproduce import _words
+from dccm.commands.one_run import can_go_on, make_run
 from dccm.commands.reproduce import Reproduced, command_lines, plan, reproduce
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.experiments import target_names
+from dccm.experiments.data_sets import DataSets
+from dccm.experiments.request import Request
 from dccm.experiments.results import Results
+from dccm.runs.config import make_config
+from dccm.training.progress import ignore
 
 FEW = ["--datasets", "digits", "--limit-images", "128", "--budget", "passes:1", "--methods", "kmeans,nmf,ae"]
 FEW += ["--no-estimate"]
@@ -80,7 +86,7 @@ def test_runs_are_ordinary_and_know_how_they_were_made(everything: tuple[Path, R
         result = json.loads((run / "result.json").read_text())
         assert result["cost"]["peak_memory_mb"] > 0
         record = json.loads((run / "experiment.json").read_text())
-        assert record["seconds_here"] > 0
+        assert min(record["wall_seconds"], record["cpu_seconds"]) > 0
         assert record["spec"]["method"] == result["method"]
         assert record["revision"] is None or re.fullmatch(r"[0-9a-f]{40}\+?", record["revision"])
 
@@ -93,6 +99,31 @@ def test_tables_beyond_the_paper_use_the_same_runs(everything: tuple[Path, Repro
     assert made_at(folder) == before
     assert "images/s" in made.shown["cost"].text()
     assert "needs two seeds" in made.shown["significance"].text()
+
+
+def test_systems_and_readouts_stand_in_for_scripts(tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"methods": ["ae:paper", "kmeans"], "settings": {"learning_rate": 2e-3, "epochs": 1}}
+    made = reproduce(
+        ["systems", "readouts"], output=tmp_path, datasets=["digits"], limit_images=200, estimate=False, **asked
+    )
+    assert made.complete
+    assert re.search(r"ae:paper( +\d\.\d{3}){3} +1\.0( +\d\.\d{3}){2}", made.shown["systems"].text())
+    assert re.search(r"kmeans( +\d\.\d{3}){3} +–  +–  +–", made.shown["systems"].text())
+    assert re.search(r"AE, untrained( +\d\.\d{3}){6}", made.shown["readouts"].text())
+    said = (
+        "preset paper of ae; epochs = 1 where a method has it; learning_rate = 0.002 where a method has it; last epoch"
+    )
+    assert said in made.shown["systems"].caption
+    configs = {path.parent.name: path.read_text() for path in tmp_path.glob("runs/*/config.toml")}
+    assert ["learning_rate = 0.002" in text for name, text in configs.items() if name.startswith("ae")] == [True, True]
+
+
+def test_all_that_is_planned_could_be_begun() -> None:
+    planned = plan(["all", "beyond"], datasets=["digits"], budget="minutes:1", seeds=(0, 1))
+    assert set(planned.targets) == set(target_names())
+    for spec in (need.spec for need in planned.needs):
+        settings = dict(spec.settings) | {name: "folder" for name, _ in spec.after}
+        make_config(spec.method, spec.preset, spec.dataset, settings)
 
 
 def test_a_grid_that_is_killed_goes_on_and_ends_with_the_same_tables(tmp_path: Path) -> None:
@@ -172,6 +203,29 @@ def test_commands_for_a_scheduler_make_one_run_each(
     assert len(command_lines(["table1", "table2"], output=results.path, **PLANNED)) == 2
 
 
+def test_a_run_of_another_version_begins_anew(tmp_path: Path) -> None:
+    results, data = Results(tmp_path), DataSets()
+    spec = Request(limit=100).spec("kmeans", "digits")
+    make_run(spec, data, results, ignore)
+    directory, settings = results.run(spec), {"seed": 0}
+    assert can_go_on(directory, spec, settings)
+    assert not can_go_on(directory, spec, {"seed": 1})
+    directory.config.write_text(directory.config.read_text().replace("n_clusters", "number"))
+    assert not can_go_on(directory, spec, settings)
+    make_run(spec, data, results, ignore)
+    assert can_go_on(directory, spec, settings)
+
+
+def test_commas_part_names_but_no_paths() -> None:
+    assert _words(["cifar10,mnist", "own=/a,b.parquet,dccm:fast"]) == [
+        "cifar10",
+        "mnist",
+        "own=/a,b.parquet",
+        "dccm:fast",
+    ]
+    assert _words(None) == []
+
+
 def run_main() -> None:
     """Run the command line in this process; what it prints is captured."""
     with pytest.raises(SystemExit) as stop:
@@ -233,7 +287,7 @@ def _results(folder: Path) -> list[Path]:
     ],
 )
 def test_what_cannot_be_made_is_one_sentence_and_nothing_is_written(
-    targets: list[str], planning: dict[str, object], said: str, tmp_path: Path
+    targets: list[str], planning: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError) as error:
         reproduce(targets, output=tmp_path / "results", data_root=tmp_path / "data", **planning)

@@ -99,7 +99,7 @@ class OtherRay:
 
 
 def test_ray_spreads_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", OtherRay())  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "ray", OtherRay())
     results = opened(tmp_path / "results")
     engine = new_engine("ray", Work(results, DataSets(), make_run), jobs=1)
     assert engine.at_once == 3

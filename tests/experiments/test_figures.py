@@ -105,7 +105,7 @@ def test_nothing_is_cut_off_and_every_word_can_be_read_in_print(
     assert box.x1 <= COLUMN_WIDTH + 0.01
     assert box.y1 <= figure.height + 0.01
     words = [text for text in canvas.findobj(Text) if isinstance(text, Text) and text.get_text()]
-    assert min(text.get_fontsize() for text in words) >= 6
+    assert min(float(text.get_fontsize()) for text in words) >= 6
     assert {text.get_text() for text in words} >= set(DATASETS) or figure.title.startswith("Figure 3")
 
 

@@ -1,5 +1,6 @@
 import errno
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -136,6 +137,19 @@ def test_results_of_another_version_or_kind_are_left_alone(tmp_path: Path) -> No
     with pytest.raises(UserError, match="holds something else. Choose another folder"):
         Results(tmp_path / "photos").open()
     assert [path.name for path in (tmp_path / "photos").iterdir()] == ["cat.jpg"]
+
+
+def test_processes_that_begin_at_once_make_one_folder(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        for ended in [pool.submit(Results(tmp_path / "results").open) for _ in range(24)]:
+            ended.result()
+    assert {path.name for path in (tmp_path / "results").iterdir()} == {"runs", "failed", "locks", "results.json"}
+
+
+def test_an_output_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UserError, match="output must be a folder of results"):
+        Results(tmp_path / "file").open()
 
 
 def test_broken_notes_say_what_to_do(results: Results) -> None:

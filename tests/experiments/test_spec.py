@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -38,7 +39,7 @@ def test_a_method_without_epochs_has_no_budget() -> None:
 @given(st.sampled_from(["seed", "limit", "split", "variant", "dataset", "settings", "after"]), st.integers(1, 10**6))
 def test_whatever_differs_gives_another_key(name: str, number: int) -> None:
     spec = REQUEST.spec("dccm", "cifar10")
-    values = {"seed": number, "limit": number + 512, "settings": (("label_weight", number),)}
+    values: dict[str, Any] = {"seed": number, "limit": number + 512, "settings": (("label_weight", number),)}
     values |= {"after": (("mined_by", replace(spec, seed=number)),)}
     assert replace(spec, **{name: values.get(name, str(number))}).key != spec.key
 
@@ -65,7 +66,7 @@ def test_captions_say_budget_images_and_seeds() -> None:
         ({"limit": 1}, "limit_images must be at least 2, got 1."),
     ],
 )
-def test_requests_that_cannot_be_met_are_refused(changed: dict[str, object], said: str) -> None:
+def test_requests_that_cannot_be_met_are_refused(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError) as error:
         replace(REQUEST, **changed)
     assert str(error.value) == said

@@ -1,5 +1,6 @@
 """The command that runs the paper again."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -92,8 +93,8 @@ def reproduce(
 
 
 def _words(given: list[str] | None) -> list[str]:
-    """Words that were repeated, or parted by commas."""
-    return [word for part in given or [] for word in part.split(",") if word]
+    """Words that were repeated, or parted by commas; a comma within a path parts nothing."""
+    return [word for part in given or [] for word in re.split(r",(?=[\w:-]+(?:[=,]|$))", part) if word]
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """What a table of scores holds: cells of means over seeds beside what the paper printed, in named columns and rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Literal
@@ -54,7 +54,7 @@ class Rows:
 
     title: str
     columns: tuple[Column, ...]
-    rows: dict[str, Sequence[Cell]]
+    rows: Mapping[str, Sequence[Cell]]
     notes: str = ""
     """Behind the title in the caption."""
     first: str = "system"

@@ -82,7 +82,8 @@ def _sample(name: str, data: DataSets, limit: int | None) -> tuple[Inputs, int]:
 def _pace(spec: RunSpec, images: Inputs, data: DataSets) -> tuple[float, float]:
     """Seconds per image and epoch, and passes per epoch."""
     clusters = data.n_clusters(spec.dataset)
-    more: dict[str, object] = {"epochs": 1} | ({"n_clusters": clusters} if clusters else {})
+    more: dict[str, object] = {"epochs": 1}
+    more |= {"n_clusters": clusters} if clusters else {}
     config = _config(spec, more)
     model = new_model(images, config)
     started = time.monotonic()

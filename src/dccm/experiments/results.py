@@ -6,7 +6,7 @@ from typing import Any
 
 from dccm.errors import UserError, require
 from dccm.experiments.spec import RunSpec
-from dccm.files import write_atomically
+from dccm.files import locked_file, write_atomically
 from dccm.runs.directory import RunDirectory
 from dccm.runs.result import RunResult
 
@@ -89,24 +89,32 @@ class Results:
 
     def open(self) -> None:
         """Make the folder, or see that it is one of this kind and version."""
-        if self._mark.is_file():
-            found = _read(self._mark).get("format")
-            require(
-                found == FORMAT,
-                f"The results in {self.path} are of another version of dccm (format {found}, not {FORMAT}), and runs "
-                "of both do not belong into one table. Choose another output folder.",
-            )
-            return
-        free = not self.path.exists() or (self.path.is_dir() and not any(self.path.iterdir()))
+        if not self._mark.is_file():
+            self._create()
+        found = _read(self._mark).get("format")
         require(
-            free, f"output must be a folder of results, and {self.path} holds something else. Choose another folder."
+            found == FORMAT,
+            f"The results in {self.path} are of another version of dccm (format {found}, not {FORMAT}), and runs of "
+            "both do not belong into one table. Choose another output folder.",
+        )
+
+    def _create(self) -> None:
+        """Make the folder; another process may be at it too."""
+        folders = (self.runs, self.failed, self.locks)
+        inside = {path.name for path in self.path.iterdir()} if self.path.is_dir() else set()
+        known = {self._mark.name, f"{self._mark.name}.partial", *(folder.name for folder in folders)}
+        require(
+            (self.path.is_dir() or not self.path.exists()) and inside <= known,
+            f"output must be a folder of results, and {self.path} holds something else. Choose another folder.",
         )
         try:
-            for folder in (self.runs, self.failed, self.locks):
+            for folder in folders:
                 folder.mkdir(parents=True, exist_ok=True)
+            with locked_file(self.locks / "results", lambda: True):
+                if not self._mark.is_file():
+                    write_atomically(self._mark, json.dumps({"format": FORMAT}) + "\n")
         except OSError as error:
             raise UserError(f"Cannot make {self.path}: {error.strerror}. Choose another output folder.") from error
-        write_atomically(self._mark, json.dumps({"format": FORMAT}) + "\n")
 
 
 def _read(path: Path) -> dict[str, Any]:

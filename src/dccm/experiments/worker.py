@@ -89,10 +89,12 @@ def _finish(work: Work, need: Need, tell: Tell) -> None:
     """What is left to do of a run."""
     results, spec = work.results, need.spec
     if not results.is_finished(spec):
-        started = time.monotonic()
+        started, busy = time.monotonic(), time.process_time()
         work.make_run(spec, work.data, results, _telling(tell))
-        wall = {"seconds_here": round(time.monotonic() - started, 3)}
-        results.note_finished(spec, {"revision": revision()} | wall)
+        # Of this process: what was spent before an interruption is not known any more.
+        spent = {"wall_seconds": time.monotonic() - started, "cpu_seconds": time.process_time() - busy}
+        rounded = {name: round(seconds, 3) for name, seconds in spent.items()}
+        results.note_finished(spec, {"revision": revision()} | rounded)
     left = [measure for measure in need.measures if results.measured(spec, measure.name) is None]
     if left:
         images = images_of(spec, work.data, results.run(spec))

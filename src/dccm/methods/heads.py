@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from dccm.arrays import Floats, ImageShape
 from dccm.data.loader import Loader, equal_parts
 from dccm.errors import require
+from dccm.grouping.centres import merged_centres
 from dccm.grouping.neighbours import nearest
 from dccm.grouping.readout import KMeansReadout
 from dccm.methods.per_image import PerImage
@@ -132,6 +133,9 @@ def begin_from_kmeans(head: VectorHead, loader: Loader, n_clusters: int) -> None
         mean += rows.sum(dim=0) / count
         moments += rows.T @ rows / count
     head.look(mean, moments - torch.outer(mean, mean))
+    features = loader.over_all(lambda images: head.feature(head.conv(images)))
     readout = KMeansReadout(n_clusters)
-    readout.fit(loader.over_all(lambda images: head.feature(head.conv(images))), loader.seed)
-    head.begin(readout.centres.to(head.mean.device))
+    readout.fit(features, loader.seed, merged_centres(features, n_clusters, loader.seed))
+    centres = readout.centres.to(head.mean.device)
+    own = torch.cdist(torch.from_numpy(features).to(centres), centres).argmin(dim=1)
+    head.begin(centres, torch.bincount(own, minlength=n_clusters))

@@ -110,7 +110,7 @@ def _draw(axes: "Axes", curves: list[list[Point]]) -> None:
     if any(curve[0].paper_last_acc for curve in curves):
         axes.plot([], [], ":", color=GREY, linewidth=0.9, label="paper, last epoch")
     axes.set(xlabel="epochs", ylabel="ACC", xlim=(0, None), ylim=(0, None))
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.locator_params(axis="x", integer=True)
     legend_above(axes, 3)
 
 
