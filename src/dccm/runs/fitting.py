@@ -89,9 +89,7 @@ def fit(
     """
     require_machine(config.training)
     wanted = config.data.views
-    require(
-        len(views) == wanted, f"views must be as many as the settings say, {wanted}, got {len(views)}. See views_of."
-    )
+    require(len(views) == wanted, f"views must be {wanted}, as the settings say, got {len(views)}. Take views_of.")
     keep_memory()
     with using_threads(config.training.threads):
         begun = model or new_model(images, config)
