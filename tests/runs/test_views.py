@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from dccm.arrays import Halves
 from dccm.commands.cluster import cluster
+from dccm.data.images import ImageSet
 from dccm.data.loader import Batch, Loader
 from dccm.errors import UserError
 from dccm.methods.dccm import DCCMMethod
@@ -25,14 +27,12 @@ def config(**settings: Any) -> RunConfig:
     return make_config("dccm", overrides=VIEWS | {"perturbed_weight": 1.0} | settings)
 
 
-def vectors(count: int = 20, seed: int = 0) -> np.ndarray:
+def vectors(count: int = 20, seed: int = 0) -> Halves:
     rows = np.random.default_rng(seed).normal(size=(count, 1, 1, 6))
-    return (rows / np.linalg.norm(rows, axis=3, keepdims=True)).astype(np.float16)
+    return np.asarray(rows / np.linalg.norm(rows, axis=3, keepdims=True), np.float16)
 
 
 def test_one_more_view_leaves_the_others_as_they_are(tmp_path: Path) -> None:
-    from dccm.data.images import ImageSet
-
     image_set = ImageSet(IMAGES, [str(number) for number in range(len(IMAGES))])
     first = views_of(image_set, Pixels(), config(views=1), cache=tmp_path)
     folders = set((tmp_path / "features").iterdir())
