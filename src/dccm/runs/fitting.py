@@ -95,9 +95,7 @@ def fit(
     """
     require_machine(config.training)
     wanted = config.data.views
-    require(
-        len(views) == wanted, f"views must be as many as the settings say, {wanted}, got {len(views)}. See views_of."
-    )
+    require(len(views) == wanted, f"views must be {wanted}, as the settings say, got {len(views)}. Take views_of.")
     require(
         milestones is not None or not config.training.milestones,
         f"milestones must be 0 where no run directory is written, got {config.training.milestones}. "
