@@ -137,7 +137,7 @@ def filled(kind: type[Kind], document: object) -> Kind:
     Keys are those of its fields; those with a default may be missing. Values are what the fields' types say: texts,
     numbers, true and false, null, lists, tuples, tables of them, and other dataclasses. A named tuple may be a list.
     """
-    if isinstance(document, list) and hasattr(kind, "_fields") and len(document) == len(kind._fields):
+    if isinstance(document, list) and len(document) == len(getattr(kind, "_fields", ())) > 0:
         document = dict(zip(_hints(kind), document))
     if not isinstance(document, dict):
         raise ValueError("not an object of " + ", ".join(_hints(kind)))
