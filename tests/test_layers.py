@@ -10,7 +10,7 @@ import dccm
 
 ROOT = Path(dccm.__file__).parent
 ORDER = (
-    "errors", "files", "documents", "npy", "tensors", "machine", "arrays", "config", "presets", "data", "networks",
+    "errors", "files", "locks", "documents", "npy", "tensors", "machine", "arrays", "config", "presets", "data", "networks",
     "correlations", "grouping", "training", "methods", "evaluation", "runs", "experiments", "progress", "estimators",
     "report", "gallery", "commands", "printing", "options", "cli", "__main__",
 )  # fmt: skip
