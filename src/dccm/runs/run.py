@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dccm.arrays import Inputs
 from dccm.data.images import ImageSet
@@ -97,9 +98,8 @@ def run(
             on_progress(progress)
 
         checkpoints = CheckpointFolder(directory.checkpoints, config.settings())
-        fitted = fit(
-            inputs, config, model=model, views=views, checkpoints=checkpoints, resume=checkpoint, on_progress=keep
-        )
+        begun: dict[str, Any] = {"model": model, "checkpoints": checkpoints, "resume": checkpoint}
+        fitted = fit(inputs, config, views=views, on_progress=keep, **begun)
         with directory.writing_embedding(image_set.names) as add:
             assigned = fitted.model.assign(inputs, take_features=add, on_progress=on_progress)
         fitted.model.reject_below = reject and threshold(reject, assigned.confidences)
