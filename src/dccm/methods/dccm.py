@@ -117,13 +117,13 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
         self.encoder = build_encoder(config.encoder, shape, n_clusters, config.finetuning.finetune)
         feature_size = self.encoder.feature_size if config.deep_feature == "hidden" else n_clusters
         self.critic = Critic(self.encoder.map_channels, feature_size)
-        self.optimizers = {"all": self._new_optimizer()}
 
-    def _new_optimizer(self) -> torch.optim.Optimizer:
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for all weights."""
         rate = self.config.learning_rate
         if self.config.optimizer == "adam":
-            return torch.optim.Adam(self._weights(), lr=rate)
-        return torch.optim.RMSprop(self._weights(), lr=rate, alpha=self.config.rmsprop_alpha)
+            return {"all": torch.optim.Adam(self._weights(), lr=rate)}
+        return {"all": torch.optim.RMSprop(self._weights(), lr=rate, alpha=self.config.rmsprop_alpha)}
 
     def _weights(self) -> list[dict[str, Any]]:
         """All weights; pretrained ones take smaller steps."""
