@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test lint slow bench bench-check coverage clean
+.PHONY: setup demo test lint slow sbom audit bench bench-check coverage clean
 
 setup: .venv/ready
 
@@ -41,6 +41,14 @@ bench-check: setup
 	$(BIN)/python -m benchmarks.speed --check
 	$(BIN)/python -m benchmarks.load --force --check
 	$(BIN)/python -m benchmarks.features --force --check
+
+# What is installed, for those who have to know.
+sbom: setup
+	$(BIN)/cyclonedx-py environment $(BIN)/python --no-validate --output-reproducible --of JSON -o dccm.cdx.json
+
+# Known vulnerabilities of the pinned set; needs the network.
+audit: setup
+	$(BIN)/pip-audit --requirement requirements.txt --no-deps --disable-pip
 
 coverage: setup
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q --cov=dccm --cov-report=term-missing

@@ -4,6 +4,7 @@ import csv
 import errno
 import io
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,17 @@ from dccm.errors import UserError, require
 _LONGEST_FIELD = 2**31 - 1
 """Names in archives may be of any length."""
 _ROWS_AT_ONCE = 1000
+_MOST_COLUMNS = 1000
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a regular file to read it; anything else is refused: a pipe makes wait for ever, a device has no end."""
+    # Without O_NONBLOCK to open a pipe would wait already; regular files do not care.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return os.fdopen(descriptor, "rb")
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
@@ -41,6 +53,14 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def amount(size: int) -> str:
+    """So many bytes as people say it."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit / 10:
+            return f"{size / unit:.1f} {name}"
+    return f"{size} bytes"
 
 
 def disk_error(error: OSError, doing: str, kept: str, again: str, elsewhere: str) -> UserError:
@@ -95,8 +115,9 @@ def read_csv(path: Path, columns: Sequence[str], repair: str, *, exactly: bool =
     """
     try:
         # Some programs begin text with a mark of its byte order, which "utf-8-sig" leaves out.
-        with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
-            rows = _rows_of_any_length(csv.reader(file, strict=True))
+        with open_regular(path) as file:
+            text = io.TextIOWrapper(file, newline="", encoding="utf-8-sig", errors="surrogateescape")
+            rows = _rows_of_any_length(csv.reader(text, strict=True))
             header = next(rows, [])
             _require_columns(header, columns, exactly)
             for row in rows:
@@ -122,6 +143,7 @@ def _rows_of_any_length(reader: Iterator[list[str]]) -> Iterator[list[str]]:
 def _require_columns(header: list[str], columns: Sequence[str], exactly: bool) -> None:
     if exactly:
         require(header == list(columns), f"its first line is not {','.join(columns)}")
+    require(len(header) <= _MOST_COLUMNS, f"its first line names {len(header):,} columns, more than {_MOST_COLUMNS:,}")
     missing = [f"'{name}'" for name in columns if name not in header]
     require(not missing, f"its first line names no column {' and no column '.join(missing)}")
 

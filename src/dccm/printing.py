@@ -4,17 +4,22 @@ import json
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dccm.data.images import ImageSet
+from dccm.errors import visible
 from dccm.experiments.cells import Rows
 from dccm.experiments.formats import print_rich
 from dccm.files import csv_lines
 from dccm.runs.contents import ASSIGNMENT_COLUMNS, assignment_rows
 from dccm.runs.parquet import parquet_available
 
+_MOVED_SHOWN = 20
+
 if TYPE_CHECKING:  # They come with torch, which takes seconds.
     from dccm.commands.choose_k import Chosen
+    from dccm.commands.compare import Compared
     from dccm.commands.embed import Embedded
     from dccm.commands.predict import Predicted
     from dccm.commands.reproduce import Reproduced
@@ -28,14 +33,14 @@ def print_clustering(clustering: "Clustering", as_json: bool) -> None:
     if as_json:
         print(json.dumps(asdict(clustering.result)))
         return
-    print(clustering.result.summary())
+    print(visible(clustering.result.summary(), keep="\n"))
     if image_set.skipped:
-        print(f"{len(image_set.skipped):,} files were skipped; {directory.skipped} says why.")
+        _say(f"{len(image_set.skipped):,} files were skipped; {directory.skipped} says why.")
     if image_set.duplicates:
-        print(f"{len(image_set.duplicates):,} images are there more than once; see {directory.duplicates}.")
+        _say(f"{len(image_set.duplicates):,} images are there more than once; see {directory.duplicates}.")
     if not parquet_available():
         print("No parquet files were written: they need pyarrow. Get it with: pip install 'dccm[data]'")
-    print(f"Assignments: {directory.assignments}\nModel:       {directory.model}\nReport:      {directory.report}")
+    _show(Assignments=directory.assignments, Model=directory.model, Report=directory.report)
 
 
 def print_prepared(image_set: ImageSet, as_json: bool) -> None:
@@ -46,10 +51,11 @@ def print_prepared(image_set: ImageSet, as_json: bool) -> None:
         odd = {name: [row._asdict() for row in getattr(image_set, name)] for name in ("skipped", "duplicates")}
         print(json.dumps(shape | odd))
         return
-    _allow_any_name()
     print(f"{count:,} images of {height} x {width} x {channels}.")
-    print("".join(f"skipped    {path}: {reason}\n" for path, reason in image_set.skipped), end="")
-    print("".join(f"duplicate  {path} is the same as {other}\n" for path, other in image_set.duplicates), end="")
+    for path, reason in image_set.skipped:
+        print(visible(f"skipped    {path}: {reason}"))
+    for path, other in image_set.duplicates:
+        print(visible(f"duplicate  {path} is the same as {other}"))
     print(f"{len(image_set.skipped):,} files skipped, {len(image_set.duplicates):,} duplicates.")
 
 
@@ -64,10 +70,10 @@ def print_predicted(predicted: "Predicted", as_json: bool, quiet: bool) -> None:
         _, clusters, _, rejected, outliers = predicted.assignments
         counts = {"rejected": rejected.sum(), "outliers": outliers.sum()}
         odd = "".join(f"{count:,} {name}, " for name, count in counts.items() if count)
-        print(f"{len(clusters):,} images assigned, {odd}{len(skipped)} skipped; see {directory.assignments}.")
+        _say(f"{len(clusters):,} images assigned, {odd}{len(skipped)} skipped; see {directory.assignments}.")
     if directory is None and not quiet:
         for file in skipped:
-            print(f"skipped {file.path}: {file.reason}", file=sys.stderr)
+            print(visible(f"skipped {file.path}: {file.reason}"), file=sys.stderr)
 
 
 def _print_assignments_as_json(predicted: "Predicted") -> None:
@@ -89,7 +95,7 @@ def print_embedded(embedded: "Embedded", as_json: bool) -> None:
         return
     skipped = len(embedded.image_set.skipped)
     print(f"{count:,} images, {size:,} numbers each, by {embedded.encoder.name}; {skipped:,} skipped.")
-    print(f"Vectors: {embedded.directory.embedding}\nNames:   {embedded.directory.names}")
+    _show(Vectors=embedded.directory.embedding, Names=embedded.directory.names)
 
 
 def print_chosen(chosen: "Chosen", as_json: bool) -> None:
@@ -99,12 +105,32 @@ def print_chosen(chosen: "Chosen", as_json: bool) -> None:
         return
     print(f"{chosen.choice.sentence()}\n\n    K  score\n{chosen.choice.curve()}")
     if chosen.directory is not None:
-        print(f"\nRecord: {chosen.directory.choice}")
+        print()
+        _show(Record=chosen.directory.choice)
 
 
 def print_scores(scores: dict[str, float], as_json: bool) -> None:
     """Scores by name."""
     print(json.dumps(scores) if as_json else "\n".join(f"{name:17s} {value:.4f}" for name, value in scores.items()))
+
+
+def print_compared(compared: "Compared", as_json: bool) -> None:
+    """How far two runs agree; images that moved are listed as far as people read."""
+    if as_json:
+        rows = {name: [row._asdict() for row in getattr(compared, name)] for name in ("matches", "moved")}
+        print(json.dumps(compared._asdict() | rows))
+        return
+    print(f"{compared.images:,} images in both; ARI {compared.ari:.4f}, NMI {compared.nmi:.4f} between the runs.")
+    for name, found in zip(("first", "second"), compared.scores):
+        print(f"{name:7s} ACC {found['acc']:.4f}  NMI {found['nmi']:.4f}  ARI {found['ari']:.4f} against the labels")
+    print("\nfirst  second  images  shared")
+    for first, second, images, shared in compared.matches:
+        print(f"{first:5d}  {'-' if second is None else second:>6}  {images:6d}  {shared:6d}")
+    print(f"\n{len(compared.moved):,} images are in another cluster than the match of their first one.")
+    for path, first, second in compared.moved[:_MOVED_SHOWN]:
+        print(visible(f"moved  {path}: {first} -> {second}"))
+    if len(compared.moved) > _MOVED_SHOWN:
+        print(f"{len(compared.moved) - _MOVED_SHOWN:,} more; --json has all.")
 
 
 def print_probed(probed: "Probed", as_json: bool) -> None:
@@ -138,10 +164,10 @@ def print_reproduced(reproduced: "Reproduced", as_json: bool) -> None:
 
 
 def print_csv(header: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> None:
-    """Print rows as CSV; names of files may be any bytes."""
+    """Print rows as CSV; names of files may be any bytes, and go out as they came in, except to a terminal."""
     _allow_any_name()
-    sys.stdout.writelines(csv_lines([header]))
-    sys.stdout.writelines(csv_lines(rows))
+    for line in chain(csv_lines([header]), csv_lines(rows)):
+        sys.stdout.write(visible(line[:-1]) + "\n" if sys.stdout.isatty() else line)
 
 
 def print_table(rows: list[dict[str, Any]], as_json: bool) -> None:
@@ -154,8 +180,20 @@ def print_table(rows: list[dict[str, Any]], as_json: bool) -> None:
 
     table = Table(*(str(name) for name in rows[0]), box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*("" if value is None else str(value) for value in row.values()))
+        table.add_row(*("" if value is None else visible(str(value)) for value in row.values()))
     Console(width=None if sys.stdout.isatty() else 160).print(table, markup=False, highlight=False)
+
+
+def _say(text: str) -> None:
+    """Print a sentence of ours, with names in it."""
+    print(visible(text))
+
+
+def _show(**places: object) -> None:
+    """Print where files are, below each other."""
+    wide = max(map(len, places)) + 1
+    for name, place in places.items():
+        print(f"{name + ':':{wide}} {visible(str(place))}")
 
 
 def _allow_any_name() -> None:

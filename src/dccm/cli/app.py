@@ -12,11 +12,11 @@ import typer
 from dccm import __version__
 from dccm.cli import options as option
 from dccm.cli.interruption import resumable, watched
-from dccm.errors import UserError
+from dccm.errors import UserError, visible
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     help="Group unlabelled images into clusters by Deep Comprehensive Correlation Mining.",
@@ -29,7 +29,7 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        print(f"dccm: {error}", file=sys.stderr)
+        print(f"dccm: {visible(str(error))}", file=sys.stderr)
         sys.exit(2)
 
 
@@ -269,4 +269,4 @@ def report(run: option.Run) -> None:
     from dccm.report import write_report
     from dccm.runs.directory import RunDirectory
 
-    print(write_report(RunDirectory(run)))
+    print(visible(str(write_report(RunDirectory(run)))))

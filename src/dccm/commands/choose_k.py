@@ -9,7 +9,7 @@ from dccm.commands.reading import Reading, open_images
 from dccm.data.datasets import data_set_name
 from dccm.data.images import ImageSet
 from dccm.errors import require
-from dccm.networks.pretrained import SCRATCH
+from dccm.networks.encoders import SCRATCH
 from dccm.progress import SILENT, Watcher
 from dccm.runs.automatic import AUTO as ANY
 from dccm.runs.choice import AUTO, Choice, write_choice
@@ -76,6 +76,6 @@ def choose_k(
     taken = take_inputs(source, config, watcher, **reading)
     choice = choose_number(taken.inputs, asked, config, watcher.training)
     if directory is not None:
-        directory.create()
-        write_choice(directory.choice, choice)
+        with directory.filling():
+            write_choice(directory.choice, choice)
     return Chosen(choice, taken.image_set, directory)

@@ -1,5 +1,6 @@
 """From what the user named to a finished run directory."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Unpack
@@ -110,8 +111,14 @@ def cluster(
 
 def default_output(images: Any) -> Path:
     """The run directory of images for which none is named."""
-    name = Path(images).stem if isinstance(images, str | Path) else ""
-    return Path(f"dccm-{name or 'run'}")
+    if not isinstance(images, str | Path):
+        return Path("dccm-run")
+    place = Path(images)
+    if place.name in ("", ".."):  # This folder, or the one above it.
+        place = place.resolve()
+    # Only files have endings: a folder may be called "photos.2024".
+    name = place.name if os.path.isdir(place) else place.stem.removesuffix(".tar")  # noqa: PTH112 (never raises)
+    return Path(f"dccm-{name[:100] or 'run'}")
 
 
 def _resumed(directory: RunDirectory, given: Settings, asked: Asked | None) -> RunConfig:

@@ -10,7 +10,7 @@ from dccm.experiments.data_sets import DataSets
 from dccm.experiments.request import known_data_set
 from dccm.experiments.results import Results
 from dccm.experiments.spec import RunSpec
-from dccm.networks.pretrained import SCRATCH
+from dccm.networks.encoders import SCRATCH
 from dccm.progress import Silent
 from dccm.runs.config import make_config
 from dccm.runs.contents import config_text, parse_config

@@ -59,7 +59,8 @@ def predict(
     rejected = rejected_ones(assigned.confidences, trained.reject_below if below is None else below)
     assignments = Assignments(image_set.names, assigned.clusters, assigned.confidences, rejected, assigned.outliers)
     if directory is not None:
-        directory.create()
-        directory.write_assignments(assignments)
-        directory.write_left_out(image_set)
+        with directory.filling():
+            directory.write_assignments(assignments)
+            directory.write_source(image_set)
+            directory.write_left_out(image_set)
     return Predicted(assignments, image_set, directory)

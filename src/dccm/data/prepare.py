@@ -26,7 +26,7 @@ from dccm.data.passing import is_passing, require_means
 from dccm.data.prepared import Prepared, open_prepared, read_manifest, read_skipped
 from dccm.data.sources.base import Item, Source
 from dccm.errors import UserError, require
-from dccm.files import cache_folder, disk_error
+from dccm.files import amount, cache_folder, disk_error
 from dccm.machine import keep_memory
 
 OnImages = Callable[[int, int], None]
@@ -226,6 +226,6 @@ def _require_room(folder: Path, source: Source, wanted: Preparation) -> None:
     free = shutil.disk_usage(folder).free
     require(
         free > needed,
-        f"The prepared images need {needed / 1e9:.1f} GB in {folder}, and {free / 1e9:.1f} GB are free. "
+        f"The prepared images need {amount(needed)} in {folder}, and {amount(free)} are free. "
         "Free some space, or choose another cache folder.",
     )

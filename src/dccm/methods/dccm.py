@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from dccm.arrays import ImageShape
-from dccm.config import Count, Momentum, NotNegative, Positive, Section, Several, Share
+from dccm.config import Count, Handful, Momentum, NotNegative, Positive, Section, Several, Share
 from dccm.correlations.local_robustness import invariance_loss, local_robustness_loss
 from dccm.correlations.mutual_information import triplet_information_loss
 from dccm.correlations.objective import LossTerms, objective
@@ -73,7 +73,7 @@ class DCCMConfig(Section):
     """Positions of the shallow map at which the critic is asked: all of them, or this many random ones."""
     deep_feature: Literal["hidden", "logits"] = "hidden"
     """Which layer is D for the critic: the first linear layer, or the last one's outputs."""
-    starts: Count = 1
+    starts: Handful = 1
     """Networks that begin with different weights; from 60 % of the run on the worst are dropped, one is left."""
     mini_batch: Several = 32
     """Images in one gradient step."""
@@ -132,13 +132,13 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
         self.mined = PerImage(n_clusters) if config.mined_by else None
         # The mutual information alone teaches features only, and the last layer says nothing.
         self.readout = None if config.learns_clusters else KMeansReadout(n_clusters)
-        self.optimizers = {"all": self._new_optimizer()}
 
-    def _new_optimizer(self) -> torch.optim.Optimizer:
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for all weights."""
         rate = self.config.learning_rate
         if self.config.optimizer == "adam":
-            return torch.optim.Adam(self._weights(), lr=rate)
-        return torch.optim.RMSprop(self._weights(), lr=rate, alpha=self.config.rmsprop_alpha)
+            return {"all": torch.optim.Adam(self._weights(), lr=rate)}
+        return {"all": torch.optim.RMSprop(self._weights(), lr=rate, alpha=self.config.rmsprop_alpha)}
 
     def _weights(self) -> list[dict[str, Any]]:
         """All weights; pretrained ones take smaller steps."""

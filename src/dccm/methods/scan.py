@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dccm.arrays import ImageShape
-from dccm.config import Count, Momentum, NotNegative, Positive, Section, Several, Share
+from dccm.config import Count, Handful, Momentum, NotNegative, Positive, Section, Several, Share
 from dccm.data.loader import Batch, Loader
 from dccm.methods.base import GradientMethod
 from dccm.methods.heads import (
@@ -49,7 +49,7 @@ class SCANConfig(Section):
     corruption: Momentum = 0.2
     """Share of an image's components set to zero while it learns its own label; ours, for the paper's strong
     perturbation of pictures."""
-    heads: Count = 10
+    heads: Handful = 10
     """Heads that learn from neighbours side by side; the one with the smallest loss goes on."""
     start: Start = "random"
     """Heads begin at random, as in the paper, or each where another start of k-means ends."""
@@ -116,8 +116,11 @@ class SCANMethod(GradientMethod[SCANConfig]):
         self.neighbourhood = Neighbourhood(self.components.size)
         self.losses: Tensor
         self.register_buffer("losses", torch.zeros(config.heads))  # Running mean of each head's.
-        rate = config.learning_rate
-        self.optimizers = {
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for each stage."""
+        rate = self.config.learning_rate
+        return {
             "neighbours": torch.optim.Adam(self.heads.parameters(), lr=rate, fused=True),
             "self_labelling": torch.optim.Adam(self.heads.parameters(), lr=rate, fused=True),
         }

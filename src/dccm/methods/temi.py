@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dccm.arrays import ImageShape
-from dccm.config import Count, Momentum, NotNegative, Positive, Section, Several, Share
+from dccm.config import Count, Handful, Momentum, NotNegative, Positive, Section, Several, Share
 from dccm.data.loader import Batch, Loader
 from dccm.methods.base import GradientMethod
 from dccm.methods.heads import (
@@ -45,7 +45,7 @@ class TEMIConfig(Section):
     """Share of its old weights that a teacher keeps in each step."""
     marginal_momentum: Momentum = 0.9
     """Share of the old mean prediction in the new one."""
-    heads: Count = 16
+    heads: Handful = 16
     """Heads that learn side by side; the paper's 50 take three times as long on a CPU."""
     start: Start = "random"
     """Heads begin at random, as in the paper, or each where another start of k-means ends."""
@@ -103,10 +103,11 @@ class TEMIMethod(GradientMethod[TEMIConfig]):
         self.marginal: Tensor
         self.register_buffer("losses", torch.zeros(config.heads))  # Running mean of each head's.
         self.register_buffer("marginal", torch.full((config.heads, n_clusters), 1 / n_clusters))
-        weights = self.students.parameters()
-        self.optimizers = {
-            "all": torch.optim.AdamW(weights, config.learning_rate, weight_decay=config.weight_decay, fused=True)
-        }
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """Of the students alone."""
+        weights, rate, decay = self.students.parameters(), self.config.learning_rate, self.config.weight_decay
+        return {"all": torch.optim.AdamW(weights, rate, weight_decay=decay, fused=True)}
 
     @property
     def fewest_images(self) -> int:

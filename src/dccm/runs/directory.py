@@ -5,8 +5,6 @@ Each file is written whole or not at all. What is missing or broken when it is r
 
 import io
 import json
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -19,8 +17,11 @@ from dccm.arrays import Bytes, Floats
 from dccm.config import Section
 from dccm.data.images import Duplicate, ImageSet, Skipped
 from dccm.data.names import Names
+from dccm.documents import check, filled, named_if_broken, read_json, read_json_lines, read_small
 from dccm.errors import UserError, require
 from dccm.files import read_csv, whole_file, write_atomically, write_csv
+from dccm.locks import held
+from dccm.npy import map_array, read_arrays
 from dccm.runs.contents import (
     ASSIGNMENT_COLUMNS,
     FIRST_COLUMNS,
@@ -33,17 +34,19 @@ from dccm.runs.contents import (
     Thumbnails,
     assignment_columns,
     assignment_rows,
+    checked_history,
     config_text,
     parse_config,
 )
 from dccm.runs.parquet import as_text, row_groups, write_parquet
 from dccm.runs.result import RunResult, result_from
 
+_LOCK = "run.lock"
 _THUMBNAILS = 24
 """Most confident images of a cluster that the report shows."""
 _REPAIR = "take a sound copy, or write the folder anew"
-_UNREADABLE = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, zipfile.BadZipFile, zlib.error)
-"""What the readers of JSON, TOML and NumPy files raise when the content is not theirs."""
+_LARGEST_THUMBNAILS = 1_000_000_000
+"""Bytes of all thumbnails, as pixels."""
 
 
 class RunDirectory:
@@ -87,9 +90,21 @@ class RunDirectory:
         require(self.path.is_dir(), f"output must be a folder, and {self.path} is a file. Choose another folder.")
         holds, way = ("a run already", ", or resume that run") if self.holds_run else ("other files", "")
         require(
-            not any(self.path.iterdir()),
+            not any(path.name != _LOCK for path in self.path.iterdir()),
             f"The output folder {self.path} holds {holds}, and nothing is overwritten. Choose another one{way}.",
         )
+
+    @contextmanager
+    def filling(self, *, resume: bool = False) -> Iterator[None]:
+        """Make the folder and hold it for this process alone; unless a run is resumed it has to be empty."""
+        if resume:
+            self.require()
+        else:
+            self.create()
+        with held(self.path / _LOCK, str(self.path)):
+            if not resume:
+                self.require_free()  # Another process may just be done.
+            yield
 
     def create(self) -> None:
         """Make the folder, unless it is there and empty; any other is refused."""
@@ -112,10 +127,8 @@ class RunDirectory:
     def read_config(self) -> StoredConfig:
         """What `config.toml` holds."""
         require(self.config.is_file(), f"There is no run in {self.path} to resume: config.toml is missing. Begin one.")
-        try:
-            return parse_config(self.config.read_text(encoding="utf-8"))
-        except _UNREADABLE as error:
-            raise UserError(f"{self.config} is damaged ({error}). Begin anew in another output folder.") from error
+        with named_if_broken(self.config, "begin anew in another output folder"):
+            return parse_config(read_small(self.config).decode("utf-8"))
 
     def write_source(self, image_set: ImageSet) -> None:
         """Write `source.json`; places may hold any bytes, which JSON can spell."""
@@ -126,8 +139,14 @@ class RunDirectory:
     def read_source(self) -> StoredSource:
         """What `source.json` holds."""
         with _reading(self.source):
-            document = json.loads(self.source.read_text("utf-8"))
-            return StoredSource(**document | {"shape": tuple(document["shape"])})
+            return filled(StoredSource, read_json(self.source))
+
+    def source_folder(self) -> Path | None:
+        """The folder below which names of images are paths; None where they are not, or where nobody noted it."""
+        if not self.source.is_file():
+            return None
+        source = self.read_source()
+        return {"folder": Path(source.place), "list of paths": Path(source.place).parent}.get(source.kind)
 
     def write_left_out(self, image_set: ImageSet) -> None:
         """Write skipped files with their reason, and images that are there twice."""
@@ -153,11 +172,7 @@ class RunDirectory:
     def read_history(self) -> list[Record]:
         """One record for each epoch."""
         with _reading(self.history):
-            records = [json.loads(line) for line in self.history.read_text("utf-8").split("\n") if line.strip()]
-            for number, record in enumerate(records, start=1):
-                sound = isinstance(record, dict) and type(record.get("epoch")) is int
-                _check(sound, f"record {number} has no epoch")
-            return records
+            return checked_history(read_json_lines(self.history))
 
     def write_assignments(self, assignments: Assignments) -> None:
         """Write cluster and confidence of each image, as parquet too where pyarrow is installed."""
@@ -185,9 +200,9 @@ class RunDirectory:
             assignments = reader.assignments(paths)
             if result is not None:
                 found = assignments.clusters
-                _check(len(paths) == result.n_images, f"{len(paths)} images, but result.json counts {result.n_images}")
+                check(len(paths) == result.n_images, f"{len(paths)} images, but result.json counts {result.n_images}")
                 inside = bool(((found >= 0) & (found < result.n_clusters)).all())
-                _check(inside, f"a cluster number outside 0 to {result.n_clusters - 1}")
+                check(inside, f"a cluster number outside 0 to {result.n_clusters - 1}")
             return assignments
 
     def _columns(self) -> tuple[str, ...]:
@@ -233,9 +248,9 @@ class RunDirectory:
     def read_embedding(self) -> Floats:
         """The deep feature of each image, (N, D), in the order of the assignments, mapped from the file."""
         with _reading(self.embedding):
-            features: Floats = np.load(self.embedding, mmap_mode="r", allow_pickle=False)
+            features: Floats = map_array(self.embedding)
             sound = features.ndim == 2 and features.dtype == np.float32
-            _check(sound, f"features must be float32 (N, D), got {features.dtype} {features.shape}")
+            check(sound, f"features must be float32 (N, D), got {features.dtype} {features.shape}")
             return features
 
     def write_thumbnails(self, images: Bytes, assignments: Assignments) -> None:
@@ -252,13 +267,14 @@ class RunDirectory:
 
     def read_thumbnails(self, n_images: int) -> Thumbnails:
         """The most confident images; `n_images` is how many the run has."""
-        with _reading(self.thumbnails), np.load(self.thumbnails, allow_pickle=False) as arrays:
+        with _reading(self.thumbnails):
+            arrays = read_arrays(self.thumbnails, _LARGEST_THUMBNAILS)
             images, row = arrays["images"], arrays["row"]
             shaped = images.dtype == np.uint8 and images.ndim == 4 and 0 not in images.shape[1:]
-            _check(shaped, f"images must be uint8 (M, H, W, C), got {images.dtype} {images.shape}")
+            check(shaped, f"images must be uint8 (M, H, W, C), got {images.dtype} {images.shape}")
             fitting = row.shape == images.shape[:1] and row.dtype.kind in "iu"
-            _check(fitting, "row must give one whole number for each image")
-            _check(bool(((row >= 0) & (row < n_images)).all()), "a row that assignments.csv does not have")
+            check(fitting, "row must give one whole number for each image")
+            check(bool(((row >= 0) & (row < n_images)).all()), "a row that assignments.csv does not have")
             return Thumbnails(images, row.astype(np.int64))
 
     def write_result(self, result: RunResult) -> None:
@@ -268,7 +284,7 @@ class RunDirectory:
     def read_result(self) -> RunResult:
         """The outcome in numbers."""
         with _reading(self.result):
-            return result_from(json.loads(self.result.read_text("utf-8")))
+            return result_from(read_json(self.result))
 
 
 def _left_out(path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, str]]:
@@ -277,17 +293,7 @@ def _left_out(path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Turn whatever goes wrong while a file is read into one sentence that names it."""
+    """Name a file that is not there or broken."""
     require(path.is_file(), f'There is no {path.name} in {path.parent}; "dccm cluster" writes a run directory.')
-    try:
+    with named_if_broken(path, _REPAIR):
         yield
-    except UserError:
-        raise
-    except _UNREADABLE as error:
-        reason = f"{error}".replace("\n", " ") or type(error).__name__
-        raise UserError(f"{path} is broken ({reason}); {_REPAIR}.") from error
-
-
-def _check(sound: bool, reason: str) -> None:
-    if not sound:
-        raise ValueError(reason)

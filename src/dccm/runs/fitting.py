@@ -9,7 +9,7 @@ from dccm.arrays import ImageShape, Inputs
 from dccm.config import Settings, TrainingConfig
 from dccm.data.loader import Loader
 from dccm.errors import require
-from dccm.machine import choose_device, choose_precision, keep_memory, require_compiler, using_threads
+from dccm.machine import choose_device, choose_precision, keep_memory, require_compiler, using_threads, within_memory
 from dccm.methods.base import DirectMethod
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.networks.map_encoder import MapEncoder
@@ -18,7 +18,7 @@ from dccm.runs.config import RunConfig
 from dccm.runs.keeper import MilestoneKeeper
 from dccm.runs.mining import let_other_run_mine
 from dccm.runs.model import Model
-from dccm.training.checkpoint import CheckpointFolder, TensorFile
+from dccm.training.checkpoint import Checkpoint, CheckpointFolder
 from dccm.training.loop import train
 from dccm.training.progress import OnProgress, Progress, Record, Stage, ignore
 
@@ -77,7 +77,7 @@ def fit(
     model: Model | None = None,
     views: Sequence[Inputs] = (),
     checkpoints: CheckpointFolder | None = None,
-    resume: TensorFile | None = None,
+    resume: Checkpoint | None = None,
     milestones: Path | None = None,
     on_progress: OnProgress | None = None,
 ) -> Fitted:
@@ -102,7 +102,7 @@ def fit(
         "Cluster into a folder, or leave it out.",
     )
     keep_memory()
-    with using_threads(config.training.threads):
+    with using_threads(config.training.threads), within_memory("training"):
         begun = model or new_model(images, config)
         fitted = _fitted(begun, begun.loader(images, views), checkpoints, resume, milestones, on_progress)
         fit_confidence(fitted.model, images, on_progress or ignore)
@@ -113,12 +113,12 @@ def _fitted(
     model: Model,
     loader: Loader,
     checkpoints: CheckpointFolder | None,
-    resume: TensorFile | None,
+    resume: Checkpoint | None,
     milestones: Path | None,
     on_progress: OnProgress | None,
 ) -> Fitted:
     config = model.config
-    started = time.monotonic() - (resume.document["seconds"] if resume else 0)
+    started = time.monotonic() - (resume.position.seconds if resume else 0)
     precision = choose_precision(config.training.precision, loader.device)
     used: Settings = {"device": str(loader.device), "precision": precision}
     if isinstance(model.method, DirectMethod):

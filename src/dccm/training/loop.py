@@ -3,8 +3,10 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import replace
+from typing import NoReturn
 
 import torch
 from torch import Tensor
@@ -12,12 +14,15 @@ from torch import Tensor
 from dccm.config import TrainingConfig
 from dccm.data.loader import Batch, Loader
 from dccm.errors import UserError
-from dccm.training.checkpoint import CheckpointFolder, TensorFile, load_optimizer, optimizer_tensors
+from dccm.training.checkpoint import Checkpoint, CheckpointFolder, load_optimizer, optimizer_tensors
 from dccm.training.clock import Clock, set_learning_rates, share_done
 from dccm.training.collapse import Watched
 from dccm.training.position import Position
 from dccm.training.progress import Progress, Record
-from dccm.training.update import Learner, Moment, computed_in
+from dccm.training.update import Learner, Moment, Update, computed_in
+
+_BEYOND = 1e15
+"""Weights of this size are on their way to infinity."""
 
 
 class InterruptedRunError(Exception):
@@ -34,7 +39,7 @@ def train(
     config: TrainingConfig,
     *,
     checkpoints: CheckpointFolder | None = None,
-    resume: TensorFile | None = None,
+    resume: Checkpoint | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> list[Record]:
     """Run the updates of a method until its epochs or its budget are used up.
@@ -71,7 +76,7 @@ class _Run:
         self.clock = Clock()
         self.images_before = 0
         self.last_written = time.monotonic()
-        self.snapshot: TensorFile | None = None
+        self.snapshot: Checkpoint | None = None
 
     def to_the_end(self, on_progress: Callable[[Progress], None] | None) -> None:
         position = self.position
@@ -91,6 +96,8 @@ class _Run:
                 if over:
                     break
         self.take_snapshot()
+        if not self.is_sound():
+            self.stop_at_broken_loss("a weight", math.inf)
         self.write_snapshot()
 
     def learn_from(self, batch: Batch) -> None:
@@ -100,7 +107,7 @@ class _Run:
         sums: dict[str, Tensor] = {}
         counts: Counter[str] = Counter()
         watched = None
-        for update in computed_in(self.config.precision, iter(self.learner.updates(batch)), batch.images.device):
+        for update in self.updates(batch):
             update.step(self.learner.workers)
             for name, value in ({"loss": update.loss} | dict(update.terms)).items():
                 sums[name] = sums.get(name, 0) + value.detach()
@@ -110,6 +117,20 @@ class _Run:
             if self.is_out_of_time():
                 break  # Not at the end of the large batch, which can be a minute away.
         self.add(sums, counts, watched)
+
+    def updates(self, batch: Batch) -> Iterator[Update]:
+        """Those of the method, which may not get through a batch with weights that are no numbers any more."""
+        try:
+            yield from computed_in(self.config.precision, iter(self.learner.updates(batch)), batch.images.device)
+        except (RuntimeError, ValueError, IndexError):
+            if self.is_sound():
+                raise
+            self.stop_at_broken_loss("a weight", math.inf)
+
+    def is_sound(self) -> bool:
+        """Whether all weights are numbers that something can be computed with."""
+        weights = self.learner.state_dict().values()
+        return all(bool((weight.abs() < _BEYOND).all()) for weight in weights if weight.is_floating_point())
 
     def add(self, sums: dict[str, Tensor], counts: Counter[str], watched: Watched | None) -> None:
         """Take a large batch's losses and counts into the epoch's; a loss that is no number ends the run."""
@@ -122,7 +143,7 @@ class _Run:
             sizes = [int(size) for size in watched.cluster_sizes]
             self.position.add_clusters(sizes, float(watched.confident), float(watched.linked))
 
-    def stop_at_broken_loss(self, name: str, value: float) -> None:
+    def stop_at_broken_loss(self, name: str, value: float) -> NoReturn:
         path = self.write_snapshot()
         where = f"The last good checkpoint is {path}." if path else "No checkpoint was kept."
         raise UserError(
@@ -164,7 +185,7 @@ class _Run:
         for name, optimizer in self.learner.optimizers.items():
             tensors |= optimizer_tensors(f"optimizer.{name}", optimizer)
         copies = {name: tensor.detach().clone(memory_format=torch.preserve_format) for name, tensor in tensors.items()}
-        snapshot = TensorFile(copies, asdict(self.position))
+        snapshot = Checkpoint(copies, deepcopy(self.position))
         if all(bool(tensor.isfinite().all()) for tensor in copies.values()):
             self.snapshot = snapshot
         if time.monotonic() - self.last_written > 60 * self.config.checkpoint_minutes:
@@ -175,11 +196,11 @@ class _Run:
         if self.checkpoints is None or self.snapshot is None or not self.learner.workers.writes:
             return None
         self.last_written = time.monotonic()
-        place = self.snapshot.document
-        number = place["epoch"] * self.loader.batches + place["batch"]
+        place = self.snapshot.position
+        number = place.epoch * self.loader.batches + place.batch
         return str(self.checkpoints.save(number, self.snapshot))
 
-    def load(self, checkpoint: TensorFile) -> None:
+    def load(self, checkpoint: Checkpoint) -> None:
         """Go back to a checkpoint's state."""
         tensors = checkpoint.tensors
         method = {name[len("method.") :]: value for name, value in tensors.items() if name.startswith("method.")}
@@ -187,8 +208,8 @@ class _Run:
             self.learner.load_state_dict(method)
             for name, optimizer in self.learner.optimizers.items():
                 load_optimizer(f"optimizer.{name}", optimizer, tensors)
-            self.position = Position(**checkpoint.document)
-        except (RuntimeError, TypeError, KeyError, IndexError) as error:
+            self.position = deepcopy(checkpoint.position)
+        except (RuntimeError, TypeError, KeyError, IndexError, ValueError) as error:
             raise UserError(
                 "The checkpoint belongs to another kind of run: its weights or fields do not fit. "
                 "Resume with the settings it was begun with, or choose a new output folder."
