@@ -10,6 +10,7 @@ import torch
 from dccm.errors import choose, require
 from dccm.machine import choose_device
 from dccm.networks import efficientnet_weights as efficientnet
+from dccm.networks.seeds import drawn_from
 from dccm.networks.efficientnet_onnx import fastest_encoder
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.networks.hubs import HF_EXTRA, TIMM_EXTRA, hf_encoder, timm_encoder
@@ -110,7 +111,8 @@ def open_encoder(name: str, device: str = "auto", cache: str | Path | None = Non
     require_encoder(name)
     require(name != SCRATCH, "encoder 'scratch' has no weights of its own. Choose a pretrained one.")
     kind, rest = _divided(name)
-    return ENCODERS[kind].opened(rest, choose_device(device), cache)
+    with drawn_from(0):  # Networks are filled with numbers before their weights are read.
+        return ENCODERS[kind].opened(rest, choose_device(device), cache)
 
 
 def kind_of(name: str) -> Kind:

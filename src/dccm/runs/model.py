@@ -20,6 +20,7 @@ from dccm.grouping.outliers import Sample, are_far
 from dccm.machine import choose_device
 from dccm.methods import METHODS, build_method
 from dccm.methods.base import Clusterer, GradientMethod
+from dccm.networks.seeds import drawn_from
 from dccm.runs.confidence import Confidence, confidence_from, read_sample, write_sample
 from dccm.runs.config import RunConfig, make_config
 from dccm.runs.features import Pretrained
@@ -76,8 +77,7 @@ class Model:
     @classmethod
     def untrained(cls, shape: ImageShape, config: RunConfig) -> "Model":
         """Fresh weights, decided by the seed alone; the caller's own random state stays as it is."""
-        with torch.random.fork_rng():
-            torch.manual_seed(config.training.seed)
+        with drawn_from(config.training.seed):
             method = build_method(config.method, shape, config.data.n_clusters, config.own)
         return cls(_placed(method, config.training.device), shape, config)
 
@@ -192,7 +192,7 @@ class Model:
         settings = {name: value for name, value in document["settings"].items() if value is not None}
         config = make_config(document["method"], document["preset"], document["dataset"], settings | {"device": device})
         shape = ImageShape(**document["image_shape"])
-        with torch.random.fork_rng():
+        with drawn_from(0):  # They are read from the file in a moment.
             method = METHODS[config.method](shape, config.data.n_clusters, config.own)
         _load_weights(method, folder)
         method.eval()
