@@ -1,5 +1,6 @@
 """All methods as scikit-learn estimators: `ImageClusterer(n_clusters=10, method="dccm").fit(images)`."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -26,7 +27,7 @@ from dccm.runs.config import RunConfig, has_epochs, make_config
 from dccm.runs.contents import NO_CLUSTER, Assignments
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import encoder_for, inputs_like, inputs_of
-from dccm.runs.fitting import fit, new_model
+from dccm.runs.fitting import fewer_at_once, fit, new_model
 from dccm.runs.model import Model
 from dccm.training.progress import ignore
 
@@ -106,7 +107,10 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
             image_set, rows = self._read_to_fit(X, config, encoder, show)
             inputs, pretrained = inputs_of(image_set, encoder, on_progress=show.get("training", ignore))
             config, self.choice_ = chosen(inputs, asked, config, show.get("training", ignore))
-            fitted = fit(inputs, config, model=new_model(inputs, config, encoder), on_progress=show.get("training"))
+            model = new_model(inputs, config, encoder)
+            if note := fewer_at_once(model, config):
+                warnings.warn(note, stacklevel=2)
+            fitted = fit(inputs, model.config, model=model, on_progress=show.get("training"))
         self.model_ = fitted.model
         self.model_.rows, self.model_.pretrained = rows, pretrained
         clusters, sure, _, outliers = self.model_.assign(inputs)

@@ -18,7 +18,7 @@ from dccm.runs.config import RunConfig
 from dccm.runs.contents import Assignments, Begun, StoredConfig, config_text, parse_config
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import Pretrained
-from dccm.runs.fitting import Fitted, fit, new_model
+from dccm.runs.fitting import Fitted, fewer_at_once, fit, new_model
 from dccm.runs.judging import surety_of
 from dccm.runs.model import Assigned, Model
 from dccm.runs.result import Cost, RunResult, pretrained_note
@@ -77,7 +77,9 @@ def run(
     """
     inputs = image_set.images if inputs is None else inputs
     model = new_model(inputs, config, encoder)  # Before anything is written: it refuses what does not fit.
-    model.pretrained = pretrained
+    if note := fewer_at_once(model, config):
+        say(note)
+    config, model.pretrained = model.config, pretrained
     if reject is not None:
         require_graded(model.method, config.method)
     say(_introduction(image_set, model))
