@@ -16,8 +16,8 @@ from dccm.config import Settings
 from dccm.data.datasets import data_set_name
 from dccm.data.images import ImageSet, require_all_read
 from dccm.data.read import read_images
-from dccm.data.rows import Rows, is_rows, plain, squares
-from dccm.errors import UserError, require
+from dccm.data.rows import Rows, is_rows, plain, require_like, squares
+from dccm.errors import require
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.progress import READING, shown
 from dccm.runs.choice import Asked
@@ -223,12 +223,9 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
     def _read_to_predict(self, images: Any) -> Inputs:
         """Images as the model wants them, one for each that was given."""
         model = self._model()
-        if is_rows(images):
-            require(model.rows is not None, "The model was trained on images, got rows of numbers. Reshape them.")
-            images = squares(validate_data(self, images, reset=False, dtype=np.float64), model.rows or {})
-        elif model.rows is not None:
-            features = model.rows["features"]
-            raise UserError(f"The model was trained on rows of {features} numbers, got images. Flatten them.")
+        require_like(images, model.rows, type(self).__name__)
+        if model.rows is not None:
+            images = squares(validate_data(self, images, reset=False, dtype=np.float64), model.rows)
         channels, *size = model.picture_shape
         image_set = read_images(
             plain(images), image_size=(size[0], size[1]), fit=model.config.data.fit, channels=channels

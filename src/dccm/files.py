@@ -4,6 +4,7 @@ import csv
 import errno
 import io
 import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,9 +14,26 @@ from typing import IO
 
 from dccm.errors import UserError, require
 
-_LONGEST_FIELD = 2**31 - 1
-"""Names in archives may be of any length."""
+_LONGEST_FIELD = 1024 * 1024
+"""Characters; the names that sources give are far shorter."""
 _ROWS_AT_ONCE = 1000
+OUT_OF = {
+    errno.EMFILE: "open files of this process (ulimit -n)",
+    errno.ENFILE: "open files of this machine",
+    errno.ENOMEM: "memory",
+}
+"""What a system may run out of, beside room on the disk: no other file would fare better."""
+_MOST_COLUMNS = 1000
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a regular file to read it; anything else is refused: a pipe makes wait for ever, a device has no end."""
+    # Without O_NONBLOCK to open a pipe would wait already; regular files do not care.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return os.fdopen(descriptor, "rb")
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
@@ -55,6 +73,8 @@ def disk_error(error: OSError, doing: str, kept: str, again: str, elsewhere: str
     """
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return UserError(f"No room on disk to {doing}; {kept}. Free some space, {again}.")
+    if error.errno in OUT_OF:
+        return UserError(f"Out of {OUT_OF[error.errno]} to {doing}; {kept}. Allow more, {again}.")
     return UserError(f"Cannot {doing}: {error.strerror}. Choose another {elsewhere}.")
 
 
@@ -95,8 +115,9 @@ def read_csv(path: Path, columns: Sequence[str], repair: str, *, exactly: bool =
     """
     try:
         # Some programs begin text with a mark of its byte order, which "utf-8-sig" leaves out.
-        with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
-            rows = _rows_of_any_length(csv.reader(file, strict=True))
+        with open_regular(path) as file:
+            text = io.TextIOWrapper(file, newline="", encoding="utf-8-sig", errors="surrogateescape")
+            rows = _rows_of_any_length(csv.reader(text, strict=True))
             header = next(rows, [])
             _require_columns(header, columns, exactly)
             for row in rows:
@@ -122,6 +143,7 @@ def _rows_of_any_length(reader: Iterator[list[str]]) -> Iterator[list[str]]:
 def _require_columns(header: list[str], columns: Sequence[str], exactly: bool) -> None:
     if exactly:
         require(header == list(columns), f"its first line is not {','.join(columns)}")
+    require(len(header) <= _MOST_COLUMNS, f"its first line names {len(header):,} columns, more than {_MOST_COLUMNS:,}")
     missing = [f"'{name}'" for name in columns if name not in header]
     require(not missing, f"its first line names no column {' and no column '.join(missing)}")
 
@@ -130,6 +152,14 @@ def _require_values(row: list[str], count: int, exactly: bool) -> None:
     if exactly:
         require(len(row) == count, f"a line without exactly {count} values")
     require(len(row) <= count, f"a line with {len(row)} values under {count} column names")
+
+
+def amount(size: float) -> str:
+    """Bytes in words: so many GB, MB or KB."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB")):
+        if size >= unit / 10:
+            return f"{size / unit:.1f} {name}"
+    return f"{size / 1e3:.1f} KB"
 
 
 def cache_folder() -> Path:

@@ -26,7 +26,7 @@ from dccm.data.passing import is_passing, require_means
 from dccm.data.prepared import Prepared, open_prepared, read_manifest, read_skipped
 from dccm.data.sources.base import Item, Source
 from dccm.errors import UserError, require
-from dccm.files import cache_folder, disk_error
+from dccm.files import amount, cache_folder, disk_error
 from dccm.machine import keep_memory
 
 OnImages = Callable[[int, int], None]
@@ -38,6 +38,7 @@ _GROUP = 16
 """Images that a thread decodes at a time."""
 _GROUP_BYTES = 8 * 1024 * 1024
 """Or fewer, if they are in memory already and take so much of it."""
+_LONGEST_REASON = 300
 _AHEAD = 16
 """Groups for each thread that may wait to be written, so that decoding goes on while the disk is slow."""
 _COMMIT = 128
@@ -203,7 +204,7 @@ def _reason(error: Exception) -> str:
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     if "cannot identify image file" in text:
         text = "not an image of a known format"
-    return " ".join(text.split()) or type(error).__name__
+    return " ".join(text.split())[:_LONGEST_REASON] or type(error).__name__
 
 
 def _description(source: Source, wanted: Preparation) -> dict[str, Any]:
@@ -226,6 +227,6 @@ def _require_room(folder: Path, source: Source, wanted: Preparation) -> None:
     free = shutil.disk_usage(folder).free
     require(
         free > needed,
-        f"The prepared images need {needed / 1e9:.1f} GB in {folder}, and {free / 1e9:.1f} GB are free. "
+        f"The prepared images need {amount(needed)} in {folder}, and {amount(free)} are free. "
         "Free some space, or choose another cache folder.",
     )

@@ -28,6 +28,8 @@ from dccm.errors import UserError, choose, did_you_mean, require
 
 _KINDS = "a folder of images, a zip or tar archive, a parquet, .npy or .npz file, or a list of paths (.txt, .csv)"
 
+_GIVE = f"Give {_KINDS}."
+
 
 def read_images(
     images: Any,
@@ -144,6 +146,7 @@ def _opened(images: Any) -> Source:
         return _of_image_set(images)
     if isinstance(images, str | Path):
         return _open_path(Path(images))
+    require(not hasattr(images, "getexif"), "images must be several, got one image of Pillow. Give a list: [image].")
     if hasattr(images, "column_names"):
         return HuggingFace(images)
     if hasattr(images, "detach"):
@@ -168,7 +171,10 @@ def _of_image_set(image_set: ImageSet) -> ArraySource:
 
 def _open_path(path: Path) -> Source:
     meant = did_you_mean(str(path), DATASETS)
-    require(path.exists(), f"There is no file, folder or data set {path}.{meant} Give {_KINDS}.")
+    require(path.exists(), f"There is no file, folder or data set {path}.{meant} {_GIVE}")
+    require(
+        path.is_dir() or path.is_file(), f"{path} is no regular file but a pipe or a device, without an end. {_GIVE}"
+    )
     if path.is_dir():
         files = sorted([*path.glob("*.parquet"), *path.glob("data/*.parquet")])
         return Parquet(files, path) if files else Folder(path)
@@ -183,7 +189,7 @@ def _open_path(path: Path) -> Source:
         return Tar(path)
     if name.endswith((".txt", ".csv")):
         return Listing(path)
-    raise UserError(f"{path} is of no kind that can be read. Give {_KINDS}.")
+    raise UserError(f"{path} is of no kind that can be read. {_GIVE}")
 
 
 def _fits(image_set: ImageSet, size: Size | None, channels: int | None) -> bool:

@@ -10,9 +10,9 @@ from dccm.arrays import Bytes, Floats
 from dccm.errors import require
 from dccm.machine import choose_device
 from dccm.networks import efficientnet_weights as efficientnet
-from dccm.networks.seeds import drawn_from
 from dccm.networks.efficientnet import FEATURE_SIZE, PREPROCESSING, EfficientNetLite0
 from dccm.networks.feature_encoder import at_once_on, identity_of, scaled_pixels, tensors_checksum
+from dccm.networks.seeds import drawn_from
 from dccm.networks.tail import BLOCKS, Tail, TailHead, map_shape
 
 _REASONS = {

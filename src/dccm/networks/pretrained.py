@@ -10,12 +10,12 @@ import torch
 from dccm.errors import choose, require
 from dccm.machine import choose_device
 from dccm.networks import efficientnet_weights as efficientnet
-from dccm.networks.seeds import drawn_from
 from dccm.networks.efficientnet_onnx import fastest_encoder
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.networks.hubs import HF_EXTRA, TIMM_EXTRA, hf_encoder, timm_encoder
 from dccm.networks.onnx_encoder import EXTRA as ONNX_EXTRA
 from dccm.networks.onnx_file import onnx_encoder
+from dccm.networks.seeds import drawn_from
 
 SCRATCH = "scratch"
 """No pretrained encoder: methods see the images themselves."""

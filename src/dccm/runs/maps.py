@@ -10,6 +10,7 @@ import numpy as np
 
 from dccm.arrays import Floats, Halves
 from dccm.errors import require
+from dccm.files import amount
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.networks.map_encoder import MapEncoder
 
@@ -50,13 +51,9 @@ def announce(folder: Path, wanted: dict[str, Any], left: int, say: Callable[[str
     if "finetune" not in wanted:
         return
     needed, free = row_bytes(wanted, left), shutil.disk_usage(folder).free
-    text = f"The maps before the trained blocks need {_amount(needed)} in {folder}"
+    text = f"The maps before the trained blocks need {amount(needed)} in {folder}"
     require(
         free > needed,
-        f"{text}, and {_amount(free)} are free. Free some space, choose another cache folder, or set finetune = 0.",
+        f"{text}, and {amount(free)} are free. Free some space, choose another cache folder, or set finetune = 0.",
     )
     say(f"{text}.")
-
-
-def _amount(size: int) -> str:
-    return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"

@@ -1,14 +1,13 @@
 """Arrays of images in `.npy` and `.npz` files."""
 
-import zlib
 from pathlib import Path
-from zipfile import BadZipFile
 
-import numpy as np
-
+from dccm.data.decode import MOST_BYTES
 from dccm.data.images import as_bytes
+from dccm.data.sources.archive import MOST_GROWTH
 from dccm.data.sources.arrays import ArraySource
 from dccm.errors import UserError, require
+from dccm.npy import map_array, read_arrays
 
 _LABEL_KEYS = ("labels", "label", "y")
 _SPLIT_KEYS = ("splits", "split")
@@ -18,9 +17,10 @@ _IMAGE_KEYS = ("images", "image", "x")
 def open_array_file(path: Path) -> ArraySource:
     """The images of an `.npy` file, mapped into memory, or of an `.npz` file, which may hold labels and splits."""
     try:
-        content = np.load(path, mmap_mode="r", allow_pickle=False)
-        arrays = dict(content) if path.suffix.lower() == ".npz" else {"images": content}
-    except (OSError, ValueError, EOFError, UserWarning, BadZipFile, zlib.error) as error:
+        packed = path.suffix.lower() == ".npz"
+        most = MOST_BYTES + MOST_GROWTH * path.stat().st_size
+        arrays = read_arrays(path, most) if packed else {"images": map_array(path)}
+    except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read as an array ({error}). Save it anew with numpy.save.") from error
     key = next((key for key in _IMAGE_KEYS if key in arrays), None)
     require(key is not None, f"{path} must hold an array 'images', it holds {', '.join(arrays)}. Rename one.")

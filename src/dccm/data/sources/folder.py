@@ -9,6 +9,7 @@ from pathlib import Path
 from dccm.data.decode import SUFFIXES, looks_like_image
 from dccm.data.images import Skipped
 from dccm.data.names import Names
+from dccm.data.passing import require_means
 from dccm.data.sources.base import Source
 from dccm.errors import require
 
@@ -64,6 +65,7 @@ class Folder(Source):
                 else:
                     self.others += 1
             except OSError as error:
+                require_means(error)
                 self._skip(name, f"cannot be opened: {error.strerror}")
 
     def _entries(self, folder: Path, prefix: str) -> Iterator[tuple[Path, str]]:
@@ -71,6 +73,7 @@ class Folder(Source):
         try:
             entries = sorted(entry.name for entry in folder.iterdir())
         except OSError as error:
+            require_means(error)
             self._skip(prefix or ".", f"the folder cannot be read: {error.strerror}")
             return
         yield from ((folder / entry, prefix + entry) for entry in entries)

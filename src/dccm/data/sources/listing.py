@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from dccm.data.images import Skipped
-from dccm.data.names import Names
+from dccm.data.names import Names, shortened
+from dccm.data.passing import require_means
 from dccm.data.sources.base import Source
 from dccm.errors import require
-from dccm.files import read_csv
+from dccm.files import open_regular, read_csv
 
 
 class Listing(Source):
@@ -36,8 +37,9 @@ class Listing(Source):
                 digest.update(f"{row['path']!r} {found.st_size} {found.st_mtime_ns}\n".encode())
                 kept.append(row)
             except (OSError, ValueError) as error:
+                require_means(error)
                 reason = f"cannot be opened: {getattr(error, 'strerror', error)}"
-                self.skipped.append(Skipped(row["path"], reason))
+                self.skipped.append(Skipped(shortened(row["path"]), reason))
                 digest.update(f"{row['path']!r} {reason}\n".encode())
         require(bool(kept), f"None of the {len(rows)} files that {path} names exists. Paths are relative to the list.")
         self.names = Names(row["path"] for row in kept)
@@ -71,5 +73,6 @@ def _csv_rows(path: Path) -> list[dict[str, str]]:
 
 
 def _text(path: Path) -> str:
-    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    with open_regular(path) as file:
+        text = file.read().decode("utf-8", "surrogateescape")
     return text.removeprefix("\ufeff")  # The mark with which some programs begin text.

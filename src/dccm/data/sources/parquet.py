@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dccm.data.names import Names
+from dccm.data.names import Names, is_too_long
 from dccm.data.sources.base import Source
 from dccm.errors import UserError, require
 
@@ -64,8 +64,11 @@ class Parquet(Source):
         return self._fingerprint
 
     def _paths(self) -> Names:
-        """The paths that the rows state, or numbers where a path is missing or not unique."""
-        named = Names(path if isinstance(path, str) else "" for path in self._values(f"{self._column}.path"))
+        """The paths that the rows state, or numbers where one is missing, not unique or too long."""
+        named = Names(
+            path if isinstance(path, str) and not is_too_long(path) else ""
+            for path in self._values(f"{self._column}.path")
+        )
         known = np.unique(np.fromiter((hash(name) for name in named), dtype=np.int64, count=len(named)))
         if len(named) == self._starts[-1] == len(known) and "" not in named:
             return named
