@@ -23,16 +23,14 @@ from dccm.progress import READING, shown
 from dccm.runs.choice import Asked
 from dccm.runs.choosing import chosen, take_asked
 from dccm.runs.confidence import graded_threshold, parse_reject, rejected_ones
-from dccm.runs.config import RunConfig, has_epochs, make_config
+from dccm.runs.config import RunConfig, arguments_of, has_epochs, make_config
 from dccm.runs.contents import NO_CLUSTER, Assignments
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import encoder_for, inputs_like, inputs_of
 from dccm.runs.fitting import fewer_at_once, fit, new_model
 from dccm.runs.model import Model
+from dccm.runs.views import views_of
 from dccm.training.progress import ignore
-
-_OWN = frozenset({"n_clusters", "epochs", "image_size", "device", "seed"})
-"""Settings that are arguments of their own."""
 
 
 class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -105,12 +103,14 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         encoder = encoder_for(config)
         with shown(self.verbose) as show:
             image_set, rows = self._read_to_fit(X, config, encoder, show)
-            inputs, pretrained = inputs_of(image_set, encoder, on_progress=show.get("training", ignore))
-            config, self.choice_ = chosen(inputs, asked, config, show.get("training", ignore))
+            told = show.get("training", ignore)
+            inputs, pretrained = inputs_of(image_set, encoder, on_progress=told)
+            views = views_of(image_set, encoder, config, on_progress=told)
+            config, self.choice_ = chosen(inputs, asked, config, told)
             model = new_model(inputs, config, encoder)
             if note := fewer_at_once(model, config):
                 warnings.warn(note, stacklevel=2)
-            fitted = fit(inputs, model.config, model=model, on_progress=show.get("training"))
+            fitted = fit(inputs, model.config, model=model, views=views, on_progress=told)
         self.model_ = fitted.model
         self.model_.rows, self.model_.pretrained = rows, pretrained
         clusters, sure, _, outliers = self.model_.assign(inputs)
@@ -118,8 +118,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         self._keep(clusters, sure, rejected_ones(sure, below), outliers)
         self.names_: Sequence[str] = image_set.names
         self.skipped_ = list(image_set.skipped)
-        self.history_ = fitted.history
-        self.n_iter_ = len(fitted.history)
+        self.history_, self.n_iter_ = fitted.history, len(fitted.history)
         return self
 
     def _keep(self, clusters: Any, confidences: Any, rejected: Any, outliers: Any) -> None:
@@ -174,7 +173,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
     @classmethod
     def _of(cls, config: RunConfig, device: str) -> Self:
         """An estimator with the settings of a model."""
-        return cls(method=config.method, **_arguments(config, device))
+        return cls(method=config.method, **arguments_of(config, device))
 
     def _recall(self, directory: RunDirectory) -> None:
         """Take over what a run or `save` left in a folder."""
@@ -283,17 +282,4 @@ class DCCM(ImageClusterer):
             config.method == "dccm",
             f"DCCM loads models of the method 'dccm', got one of '{config.method}'. Take ImageClusterer.load.",
         )
-        return cls(**_arguments(config, device))
-
-
-def _arguments(config: RunConfig, device: str) -> dict[str, Any]:
-    """The arguments of an estimator that would train with these settings."""
-    return {
-        "n_clusters": config.data.n_clusters,
-        "preset": config.preset,
-        "epochs": config.training.epochs if has_epochs(config.method) else None,
-        "image_size": config.data.image_size,
-        "settings": {name: value for name, value in config.settings().items() if name not in _OWN},
-        "device": device,
-        "random_state": config.training.seed,
-    }
+        return cls(**arguments_of(config, device))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dccm.config import (
     DataConfig,
@@ -19,6 +20,9 @@ from dccm.methods import METHODS
 from dccm.methods.base import DirectMethod
 from dccm.networks.map_encoder import require_finetune
 from dccm.networks.pretrained import SCRATCH, require_encoder
+
+_OWN_ARGUMENTS = frozenset({"n_clusters", "epochs", "image_size", "device", "seed"})
+"""Settings that are arguments of their own."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +73,29 @@ def make_config(
     )
     config = RunConfig(method, preset, dataset, data, training, own)
     require_finetune(data.encoder, config.finetune)
+    _require_views(config)
     return config
 
 
 def has_epochs(method: str) -> bool:
     """Whether a method goes over the images again and again."""
     return not issubclass(METHODS[method], DirectMethod)
+
+
+def _require_views(config: RunConfig) -> None:
+    """Refuse views where nothing makes them, and what learns from views where there are none."""
+    encoder, views = config.data.encoder, config.data.views
+    perturbed = config.settings().get("perturbed_weight", 0)
+    require(
+        not views or (encoder != SCRATCH and not config.finetune),
+        f"views must be 0 with the encoder '{SCRATCH}', and where blocks of one are trained, got {views}. "
+        "Name a pretrained encoder and set finetune = 0, or leave views out.",
+    )
+    require(
+        encoder == SCRATCH or not perturbed or views > 0 or config.finetune > 0,
+        f"perturbed_weight must be 0 on vectors of the encoder '{encoder}', which cannot be turned like pictures, "
+        f"unless views of the images are kept, got {perturbed}. Set views = 4, or take the preset 'features'.",
+    )
 
 
 def _require_takes_finetune(method: str, settings: Mapping[str, object]) -> None:
@@ -85,3 +106,16 @@ def _require_takes_finetune(method: str, settings: Mapping[str, object]) -> None
         f"finetune must be left out for the method '{method}', which does not train a head on a pretrained encoder, "
         f"got {settings.get('finetune')}. Methods that do: {', '.join(able)}.",
     )
+
+
+def arguments_of(config: RunConfig, device: str) -> dict[str, Any]:
+    """The arguments of an estimator that would train with these settings."""
+    return {
+        "n_clusters": config.data.n_clusters,
+        "preset": config.preset,
+        "epochs": config.training.epochs if has_epochs(config.method) else None,
+        "image_size": config.data.image_size,
+        "settings": {name: value for name, value in config.settings().items() if name not in _OWN_ARGUMENTS},
+        "device": device,
+        "random_state": config.training.seed,
+    }
