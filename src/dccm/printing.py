@@ -125,6 +125,9 @@ def print_table(rows: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         print(json.dumps(rows))
         return
+    if not rows:
+        print("Nothing is there.")
+        return
     from rich.console import Console
     from rich.table import Table
 
