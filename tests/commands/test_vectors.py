@@ -112,7 +112,7 @@ def test_other_weights_under_the_same_name_are_noticed(tmp_path: Path) -> None:
 def test_a_damaged_description_of_the_encoder_is_refused(stored: Any, encoder: str, tmp_path: Path) -> None:
     path = clustered(encoder, tmp_path / "run").directory.model / "model.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"pretrained": stored}))
-    with pytest.raises(UserError, match="is damaged: pretrained is missing or wrong"):
+    with pytest.raises(UserError, match="is damaged: pretrained is wrong"):
         Model.load(tmp_path / "run", "cpu")
 
 

@@ -20,7 +20,7 @@ from dccm.networks.paper import PaperEncoder
 from dccm.runs.config import make_config
 from dccm.runs.fitting import fit, new_model
 from dccm.runs.model import Model
-from dccm.training.checkpoint import CheckpointFolder, TensorFile, read_tensors
+from dccm.training.checkpoint import Checkpoint, CheckpointFolder
 from dccm.training.loop import train
 from dccm.training.update import Moment
 from tests.support import seeded
@@ -171,11 +171,11 @@ def test_what_comes_before_an_epoch_can_be_done_twice() -> None:
 def test_a_run_resumed_at_any_batch_ends_with_the_same_bits(place: tuple[int, int], tmp_path: Path) -> None:
     config = make_config("deepcluster", overrides=SMALL | {"checkpoint_minutes": 0})
     folder = CheckpointFolder(tmp_path)
-    kept: list[TensorFile] = []
+    kept: list[Checkpoint] = []
     unbroken = fit(
-        IMAGES, config, checkpoints=folder, on_progress=lambda _: kept.append(read_tensors(folder.paths()[0]))
+        IMAGES, config, checkpoints=folder, on_progress=lambda _: kept.extend(filter(None, folder.newest()[:1]))
     )
-    middle = next(file for file in kept if (file.document["epoch"], file.document["batch"]) == place)
+    middle = next(file for file in kept if (file.position.epoch, file.position.batch) == place)
     resumed = fit(IMAGES, config, model=new_model(IMAGES, config), resume=middle)
     assert resumed.history == unbroken.history
     for name, tensor in unbroken.model.method.state_dict().items():

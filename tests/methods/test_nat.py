@@ -16,7 +16,7 @@ from dccm.methods.nat import NATMethod, best_assignment, matching_loss, noise_ta
 from dccm.runs.config import make_config
 from dccm.runs.fitting import fit, new_model
 from dccm.runs.model import Model
-from dccm.training.checkpoint import CheckpointFolder, TensorFile, read_tensors
+from dccm.training.checkpoint import Checkpoint, CheckpointFolder
 from dccm.training.loop import train
 from dccm.training.update import Moment
 from tests.support import few_examples, seeded
@@ -99,11 +99,11 @@ def test_features_come_closer_to_their_targets() -> None:
 def test_a_run_resumed_in_the_middle_of_an_epoch_ends_with_the_same_bits(tmp_path: Path) -> None:
     config = make_config("nat", overrides=SMALL | {"checkpoint_minutes": 0})
     folder = CheckpointFolder(tmp_path)
-    kept: list[TensorFile] = []
+    kept: list[Checkpoint] = []
     unbroken = fit(
-        IMAGES, config, checkpoints=folder, on_progress=lambda _: kept.append(read_tensors(folder.paths()[0]))
+        IMAGES, config, checkpoints=folder, on_progress=lambda _: kept.extend(filter(None, folder.newest()[:1]))
     )
-    middle = next(file for file in kept if (file.document["epoch"], file.document["batch"]) == (1, 1))
+    middle = next(file for file in kept if (file.position.epoch, file.position.batch) == (1, 1))
     resumed = fit(IMAGES, config, model=new_model(IMAGES, config), resume=middle)
     assert resumed.history == unbroken.history
     for name, tensor in unbroken.model.method.state_dict().items():

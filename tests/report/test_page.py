@@ -169,7 +169,7 @@ def test_a_method_without_confidence_still_gives_a_page(tmp_path: Path) -> None:
     rows = [("a.png", 0, ""), ("b.png", 1, "")]
     write_csv(run / "assignments.csv", [("path", "cluster", "confidence"), *rows])
     np.savez(run / "thumbnails.npz", images=np.zeros((2, 8, 8, 1), np.uint8), row=np.array([1, 0]))
-    change_result(run, n_images=2)
+    change_result(run, n_images=2, n_clusters=2)
     page = page_of(run)
     assert "This method gives no confidence." in page.text
     assert "nan" not in page.text

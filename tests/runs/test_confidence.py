@@ -115,7 +115,7 @@ def test_a_damaged_confidence_is_named(finished: Clustering, tmp_path: Path, wro
     finished.model.save(tmp_path)
     document = json.loads((tmp_path / "model.json").read_text()) | {"confidence": wrong}
     (tmp_path / "model.json").write_text(json.dumps(document))
-    with pytest.raises(UserError, match="is damaged: confidence is missing or wrong"):
+    with pytest.raises(UserError, match="is damaged: confidence "):
         Model.load(tmp_path)
 
 

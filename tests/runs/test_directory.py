@@ -81,7 +81,7 @@ def test_where_the_images_came_from_comes_back(directory: RunDirectory) -> None:
     assert (found.kind, found.place, found.key) == (origin.kind, origin.place, origin.key)
     directory.source.write_text("{}")
     with pytest.raises(
-        UserError, match=r"source\.json is broken \('shape'\); take a sound copy, or write the folder anew"
+        UserError, match=r"source\.json is broken \(kind is missing\); take a sound copy, or write the folder anew"
     ):
         directory.read_source()
 
@@ -104,7 +104,7 @@ def test_what_a_run_was_begun_with_comes_back(directory: RunDirectory) -> None:
 @pytest.mark.parametrize("text", ["[run", "", "[run]\nmethod = 'dccm'\n[settings]\n"])
 def test_a_damaged_config_is_named(directory: RunDirectory, text: str) -> None:
     directory.config.write_text(text)
-    with pytest.raises(UserError, match=r"config\.toml is damaged \(.*Begin anew in another output folder"):
+    with pytest.raises(UserError, match=r"config\.toml is broken \(.*; begin anew in another output folder"):
         directory.read_config()
 
 

@@ -10,6 +10,7 @@ import torch
 from dccm.errors import UserError
 from dccm.files import write_atomically
 from dccm.training.checkpoint import (
+    Checkpoint,
     CheckpointFolder,
     TensorFile,
     load_optimizer,
@@ -17,6 +18,7 @@ from dccm.training.checkpoint import (
     read_tensors,
     write_tensors,
 )
+from dccm.training.position import Position
 
 
 def content(value: float = 1.0) -> TensorFile:
@@ -83,17 +85,21 @@ def test_a_full_disk_leaves_the_old_file_and_no_partial_one(tmp_path: Path, monk
     assert list(tmp_path.iterdir()) == [path]
 
 
+def checkpoint(value: float = 1.0) -> Checkpoint:
+    return Checkpoint(content(value).tensors, Position(epoch=2, seconds=0.1))
+
+
 def test_the_newest_two_checkpoints_are_kept(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path / "checkpoints")
     for number in (1, 2, 10):
-        folder.save(number, content(number))
+        folder.save(number, checkpoint(number))
     assert [path.name for path in folder.paths()] == ["000000010.safetensors", "000000002.safetensors"]
 
 
 def test_a_broken_newest_checkpoint_gives_way_to_the_one_before(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path)
-    folder.save(1, content(1.0))
-    newest = folder.save(2, content(2.0))
+    folder.save(1, checkpoint(1.0))
+    newest = folder.save(2, checkpoint(2.0))
     newest.write_bytes(newest.read_bytes()[:-3])
     found, problems = folder.newest()
     assert found is not None

@@ -16,9 +16,11 @@ def evaluate(run: str | Path, labels: str | Path) -> dict[str, float]:
 
     Args:
         run: Run directory, or output folder of `predict`.
-        labels: CSV with the columns path and label, or an .npy array in the order of the images.
+        labels: CSV with the columns path and label, or an .npy array in the order of the images. Paths may be those of
+            `assignments.csv`, or lead to the same files from the folder of the CSV, the current one, or the root.
     """
-    assignments = RunDirectory(run).read_assignments()
+    directory = RunDirectory(run)
+    assignments = directory.read_assignments()
     _, clusters, confidences, rejected, _ = assignments
-    true = read_labels(Path(labels), assignments.paths)
+    true = read_labels(Path(labels), assignments.paths, directory.source_folder())
     return scores(true, clusters) | confidence_scores(true, clusters, confidences, rejected)

@@ -61,5 +61,6 @@ def predict(
     if directory is not None:
         directory.create()
         directory.write_assignments(assignments)
+        directory.write_source(image_set)
         directory.write_left_out(image_set)
     return Predicted(assignments, image_set, directory)

@@ -25,6 +25,7 @@ import numpy as np
 
 from dccm.arrays import Bytes
 from dccm.data.checked import HEAD, checksum
+from dccm.documents import UNREADABLE, filled, read_json
 from dccm.files import csv_lines, write_atomically
 
 FORMAT = 2
@@ -186,12 +187,12 @@ def locked(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
 def _read_progress(folder: Path, fingerprint: str) -> Progress:
     """How far the preparation of this state of the source is; a damaged or outdated one begins anew."""
     try:
-        progress = Progress(**json.loads((folder / "progress.json").read_text(encoding="utf-8")))
+        progress = filled(Progress, read_json(folder / "progress.json"))
         known = progress.fingerprint == fingerprint
         sound = known and all(
             checksum(folder / name, progress.sizes[name]) == progress.checksums[name] for name in FILES
         )
-    except (OSError, ValueError, TypeError, KeyError):
+    except UNREADABLE:
         return Progress(fingerprint)
     return progress if sound else Progress(fingerprint)
 

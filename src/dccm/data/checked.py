@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from zlib import crc32
 
+from dccm.documents import UNREADABLE, read_json
 from dccm.files import write_atomically
 
 HEAD = 128
@@ -39,8 +40,8 @@ def is_unharmed(folder: Path, checksums: Mapping[str, str], files: Iterable[str]
 def _checked(folder: Path) -> object:
     """The state of the files that were last found unharmed."""
     try:
-        return json.loads((folder / "checked.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_json(folder / "checked.json")
+    except UNREADABLE:
         return None
 
 

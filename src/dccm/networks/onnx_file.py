@@ -6,15 +6,16 @@ or 224 where it takes any.
 """
 
 import hashlib
-import json
+import math
 from pathlib import Path
 from typing import Any
 
+from dccm.documents import UNREADABLE, read_json
 from dccm.errors import require
 from dccm.networks.feature_encoder import Colour, Preprocessing, identity_of, require_interpolation
 from dccm.networks.onnx_encoder import OnnxEncoder, OnnxSession
 
-_USUAL_SIDE = 224
+_USUAL_SIDE, _LARGEST_SIDE = 224, 10_000
 
 
 def onnx_encoder(path: Path) -> OnnxEncoder:
@@ -34,12 +35,12 @@ def _preprocessing(path: Path, side: int | None) -> Preprocessing:
     """What the JSON file beside an ONNX file says of pixels."""
     beside = path.with_suffix(".json")
     try:
-        stated = json.loads(beside.read_text(encoding="utf-8")) if beside.is_file() else {}
+        stated = read_json(beside) if beside.exists() else {}
         chosen = int(stated.pop("side", side or _USUAL_SIDE))
         mean, std = (_colour(stated.pop(key, value)) for key, value in (("mean", 0.0), ("std", 1.0)))
         interpolation = stated.pop("interpolation", "bicubic")
-        sound = not stated and chosen > 0 and min(std) > 0
-    except (OSError, ValueError, TypeError, AttributeError):
+        sound = not stated and 0 < chosen <= _LARGEST_SIDE and min(std) > 0 and all(map(math.isfinite, (*mean, *std)))
+    except (*UNREADABLE, AttributeError):
         sound = False
     require(
         sound,

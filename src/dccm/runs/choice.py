@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dccm.errors import UserError, did_you_mean, require
+from dccm.documents import named_if_broken, parse_json, read_small
+from dccm.errors import did_you_mean, require
 from dccm.files import write_atomically
 
 AUTO = "auto"
@@ -134,17 +135,13 @@ def read_choice(path: Path) -> Choice | None:
     """What a `choice.json` holds; None if there is none, as the number of clusters was given."""
     if not path.exists():
         return None
-    try:
-        with path.open("rb") as file:
-            return choice_from(file.read(_LARGEST + 1))
-    except (OSError, ValueError, TypeError, RecursionError) as error:
-        raise UserError(f"{path} is broken ({error}); take a sound copy, or write the folder anew.") from error
+    with named_if_broken(path, "take a sound copy, or write the folder anew"):
+        return choice_from(read_small(path, _LARGEST))
 
 
 def choice_from(text: bytes) -> Choice:
     """The choice that a text describes; `ValueError` says what is wrong with it."""
-    _check(len(text) <= _LARGEST, f"larger than {_LARGEST:,} bytes")
-    document: Any = json.loads(text)
+    document: Any = parse_json(text)
     wanted = [entry.name for entry in fields(Choice)]
     _check(isinstance(document, dict) and sorted(document) == sorted(wanted), f"not an object of {', '.join(wanted)}")
     for name, (rule, sound) in _RULES.items():

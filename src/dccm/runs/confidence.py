@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from dccm.documents import filled, named_if_broken
 from dccm.errors import require
 from dccm.grouping.neighbours import ClusterMemory
 from dccm.grouping.outliers import Sample
@@ -17,6 +18,12 @@ from dccm.training.checkpoint import read_tensors, write_tensors
 _SAMPLE = "outliers.safetensors"
 _RULE = "reject must be a share above 0 and below 1, or below:T with a confidence T from 0 to 1"
 _EXAMPLES = "For example 0.1, or below:0.6."
+
+
+class _Stored(NamedTuple):
+    """The document beside a sample."""
+
+    far: float
 
 
 class Confidence(NamedTuple):
@@ -91,14 +98,6 @@ def rejected_ones(confidences: npt.NDArray[np.floating[Any]], below: float | Non
     return np.zeros(len(confidences), bool) if below is None else confidences < below
 
 
-def confidence_from(stored: dict[str, Any]) -> Confidence:
-    """What `model.json` says; `ValueError` if that makes no sense."""
-    confidence = Confidence(float(stored["temperature"]), float(stored["agreement"]))
-    if not (confidence.temperature > 0 and math.isfinite(confidence.temperature)):
-        raise ValueError("temperature must be above 0")
-    return confidence
-
-
 def write_sample(sample: Sample | None, folder: Path) -> None:
     """Write `outliers.safetensors` into a model folder, in half precision."""
     if sample is None:
@@ -112,5 +111,9 @@ def read_sample(folder: Path) -> Sample | None:
     """What `outliers.safetensors` holds; None: the model is of an older version, or had too few images."""
     if not (folder / _SAMPLE).is_file():
         return None
-    stored = read_tensors(folder / _SAMPLE)
-    return Sample(stored.tensors["points"].numpy().astype(np.float32), float(stored.document["far"]))
+    tensors, document = read_tensors(folder / _SAMPLE)
+    with named_if_broken(folder / _SAMPLE, "take a sound copy"):
+        points, stored = tensors["points"], filled(_Stored, document)
+        if points.ndim != 2 or points.dtype != torch.float16 or not len(points):
+            raise ValueError(f"points must be float16 (M, D), got {points.dtype} {tuple(points.shape)}")
+        return Sample(points.numpy().astype(np.float32), stored.far)

@@ -1,7 +1,6 @@
 """What the files of a run directory hold."""
 
 import json
-import tomllib
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from dccm.arrays import Bytes
 from dccm.config import Section, Settings, to_toml
+from dccm.documents import filled, parse_toml
 
 Record = dict[str, Any]
 """An epoch in the history."""
@@ -88,8 +88,21 @@ def config_text(begun: Begun, sections: Sequence[Section]) -> str:
 
 def parse_config(text: str) -> StoredConfig:
     """What a text of `config.toml` says."""
-    content = tomllib.loads(text)
-    return StoredConfig(Begun(**content["run"]), dict(content["settings"]))
+    content = parse_toml(text)
+    for name in ("run", "settings"):
+        if not isinstance(content.get(name), dict):
+            raise ValueError(f"it has no table [{name}]")
+    return StoredConfig(filled(Begun, content["run"]), content["settings"])
+
+
+def checked_history(records: list[Any]) -> list[Record]:
+    """The records, if each is of an epoch."""
+    for number, record in enumerate(records, start=1):
+        if not isinstance(record, dict) or type(record.get("epoch")) is not int:
+            raise ValueError(f"record {number} has no epoch")
+        if not isinstance(record.get("warnings", []), list):
+            raise ValueError(f"the warnings of record {number} are no list")
+    return records
 
 
 def assignment_rows(assignments: Assignments) -> Iterator[tuple[str, int, str, int, int]]:

@@ -5,8 +5,6 @@ Each file is written whole or not at all. What is missing or broken when it is r
 
 import io
 import json
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -19,8 +17,10 @@ from dccm.arrays import Bytes, Floats
 from dccm.config import Section
 from dccm.data.images import Duplicate, ImageSet, Skipped
 from dccm.data.names import Names
+from dccm.documents import filled, named_if_broken, read_json, read_json_lines, read_small
 from dccm.errors import UserError, require
 from dccm.files import read_csv, whole_file, write_atomically, write_csv
+from dccm.npy import map_array, read_arrays
 from dccm.runs.contents import (
     ASSIGNMENT_COLUMNS,
     FIRST_COLUMNS,
@@ -33,6 +33,7 @@ from dccm.runs.contents import (
     Thumbnails,
     assignment_columns,
     assignment_rows,
+    checked_history,
     config_text,
     parse_config,
 )
@@ -42,8 +43,8 @@ from dccm.runs.result import RunResult, result_from
 _THUMBNAILS = 24
 """Most confident images of a cluster that the report shows."""
 _REPAIR = "take a sound copy, or write the folder anew"
-_UNREADABLE = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, zipfile.BadZipFile, zlib.error)
-"""What the readers of JSON, TOML and NumPy files raise when the content is not theirs."""
+_LARGEST_THUMBNAILS = 1_000_000_000
+"""Bytes of all thumbnails, as pixels."""
 
 
 class RunDirectory:
@@ -111,10 +112,8 @@ class RunDirectory:
     def read_config(self) -> StoredConfig:
         """What `config.toml` holds."""
         require(self.config.is_file(), f"There is no run in {self.path} to resume: config.toml is missing. Begin one.")
-        try:
-            return parse_config(self.config.read_text(encoding="utf-8"))
-        except _UNREADABLE as error:
-            raise UserError(f"{self.config} is damaged ({error}). Begin anew in another output folder.") from error
+        with named_if_broken(self.config, "begin anew in another output folder"):
+            return parse_config(read_small(self.config).decode("utf-8"))
 
     def write_source(self, image_set: ImageSet) -> None:
         """Write `source.json`; places may hold any bytes, which JSON can spell."""
@@ -125,8 +124,14 @@ class RunDirectory:
     def read_source(self) -> StoredSource:
         """What `source.json` holds."""
         with _reading(self.source):
-            document = json.loads(self.source.read_text("utf-8"))
-            return StoredSource(**document | {"shape": tuple(document["shape"])})
+            return filled(StoredSource, read_json(self.source))
+
+    def source_folder(self) -> Path | None:
+        """The folder below which names of images are paths; None where they are not, or where nobody noted it."""
+        if not self.source.is_file():
+            return None
+        source = self.read_source()
+        return {"folder": Path(source.place), "list of paths": Path(source.place).parent}.get(source.kind)
 
     def write_left_out(self, image_set: ImageSet) -> None:
         """Write skipped files with their reason, and images that are there twice."""
@@ -152,11 +157,7 @@ class RunDirectory:
     def read_history(self) -> list[Record]:
         """One record for each epoch."""
         with _reading(self.history):
-            records = [json.loads(line) for line in self.history.read_text("utf-8").split("\n") if line.strip()]
-            for number, record in enumerate(records, start=1):
-                sound = isinstance(record, dict) and type(record.get("epoch")) is int
-                _check(sound, f"record {number} has no epoch")
-            return records
+            return checked_history(read_json_lines(self.history))
 
     def write_assignments(self, assignments: Assignments) -> None:
         """Write cluster and confidence of each image, as parquet too where pyarrow is installed."""
@@ -232,7 +233,7 @@ class RunDirectory:
     def read_embedding(self) -> Floats:
         """The deep feature of each image, (N, D), in the order of the assignments, mapped from the file."""
         with _reading(self.embedding):
-            features: Floats = np.load(self.embedding, mmap_mode="r", allow_pickle=False)
+            features: Floats = map_array(self.embedding)
             sound = features.ndim == 2 and features.dtype == np.float32
             _check(sound, f"features must be float32 (N, D), got {features.dtype} {features.shape}")
             return features
@@ -251,7 +252,8 @@ class RunDirectory:
 
     def read_thumbnails(self, n_images: int) -> Thumbnails:
         """The most confident images; `n_images` is how many the run has."""
-        with _reading(self.thumbnails), np.load(self.thumbnails, allow_pickle=False) as arrays:
+        with _reading(self.thumbnails):
+            arrays = read_arrays(self.thumbnails, _LARGEST_THUMBNAILS)
             images, row = arrays["images"], arrays["row"]
             shaped = images.dtype == np.uint8 and images.ndim == 4 and 0 not in images.shape[1:]
             _check(shaped, f"images must be uint8 (M, H, W, C), got {images.dtype} {images.shape}")
@@ -267,7 +269,7 @@ class RunDirectory:
     def read_result(self) -> RunResult:
         """The outcome in numbers."""
         with _reading(self.result):
-            return result_from(json.loads(self.result.read_text("utf-8")))
+            return result_from(read_json(self.result))
 
 
 def _left_out(path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, str]]:
@@ -276,15 +278,10 @@ def _left_out(path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Turn whatever goes wrong while a file is read into one sentence that names it."""
+    """Name a file that is not there or broken."""
     require(path.is_file(), f'There is no {path.name} in {path.parent}; "dccm cluster" writes a run directory.')
-    try:
+    with named_if_broken(path, _REPAIR):
         yield
-    except UserError:
-        raise
-    except _UNREADABLE as error:
-        reason = f"{error}".replace("\n", " ") or type(error).__name__
-        raise UserError(f"{path} is broken ({reason}); {_REPAIR}.") from error
 
 
 def _check(sound: bool, reason: str) -> None:

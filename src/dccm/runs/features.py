@@ -27,6 +27,7 @@ from dccm.data.cache import locked
 from dccm.data.checked import checksum as checksum_of
 from dccm.data.checked import is_unharmed
 from dccm.data.images import ImageSet
+from dccm.documents import UNREADABLE, read_json
 from dccm.errors import require
 from dccm.files import cache_folder, disk_error, write_atomically
 from dccm.machine import keep_memory
@@ -34,6 +35,7 @@ from dccm.methods import METHODS
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.networks.map_encoder import MapEncoder, open_map_encoder
 from dccm.networks.pretrained import SCRATCH, open_encoder
+from dccm.npy import map_array
 from dccm.runs.config import RunConfig
 from dccm.runs.maps import announce, half_maps, row_bytes, row_description, row_shape
 from dccm.runs.speeds import duration, expected_seconds, note_speed
@@ -155,12 +157,12 @@ def open_features(folder: Path, wanted: dict[str, Any]) -> Halves | None:
     """What a folder of the cache holds, if it is complete and what is wanted."""
     path = folder / "features.npy"
     try:
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        manifest = read_json(folder / "manifest.json")
         known = {path.name: manifest.pop("checksum")}
         if manifest != wanted or not is_unharmed(folder, known, [path.name]):
             return None
-        features = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError):
+        features = map_array(path)
+    except (*UNREADABLE, AttributeError):
         return None
     shape = (wanted["images"], *row_shape(wanted))
     whole = path.stat().st_size == len(_header(shape)) + features.nbytes
@@ -259,8 +261,8 @@ def _commit(folder: Path, file: IO[bytes], progress: dict[str, Any]) -> None:
 
 def _progress(folder: Path, wanted: dict[str, Any]) -> tuple[int, int]:
     """Vectors that count, and their checksum; a damaged computation begins anew."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        progress = json.loads((folder / "progress.json").read_text(encoding="utf-8"))
+    with suppress(*UNREADABLE):
+        progress = read_json(folder / "progress.json")
         done, checksum = int(progress["done"]), int(progress["checksum"])
         head = len(_header((wanted["images"], *row_shape(wanted))))
         same = progress["wanted"] == wanted and 0 < done <= wanted["images"]

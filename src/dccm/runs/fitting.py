@@ -15,7 +15,7 @@ from dccm.networks.map_encoder import MapEncoder
 from dccm.runs.calibration import fit_confidence
 from dccm.runs.config import RunConfig
 from dccm.runs.model import Model
-from dccm.training.checkpoint import CheckpointFolder, TensorFile
+from dccm.training.checkpoint import Checkpoint, CheckpointFolder
 from dccm.training.loop import train
 from dccm.training.progress import OnProgress, Record, ignore
 
@@ -83,7 +83,7 @@ def fit(
     model: Model | None = None,
     views: Sequence[Inputs] = (),
     checkpoints: CheckpointFolder | None = None,
-    resume: TensorFile | None = None,
+    resume: Checkpoint | None = None,
     on_progress: OnProgress | None = None,
 ) -> Fitted:
     """Train a model on images; no label can be passed.
@@ -114,11 +114,11 @@ def _fitted(
     model: Model,
     loader: Loader,
     checkpoints: CheckpointFolder | None,
-    resume: TensorFile | None,
+    resume: Checkpoint | None,
     on_progress: OnProgress | None,
 ) -> Fitted:
     config = model.config
-    started = time.monotonic() - (resume.document["seconds"] if resume else 0)
+    started = time.monotonic() - (resume.position.seconds if resume else 0)
     precision = choose_precision(config.training.precision, loader.device)
     used: Settings = {"device": str(loader.device), "precision": precision}
     if isinstance(model.method, DirectMethod):

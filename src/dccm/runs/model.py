@@ -1,7 +1,6 @@
 """A trained method: what it says of images, and its file, which cannot run code."""
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,23 +13,18 @@ from torch import Tensor
 from dccm.arrays import Floats, ImageShape, Inputs
 from dccm.data.loader import Loader
 from dccm.errors import UserError, require
-from dccm.files import write_atomically
 from dccm.grouping.agreement import tempered
 from dccm.grouping.outliers import Sample, are_far
 from dccm.machine import choose_device
 from dccm.methods import METHODS, build_method
 from dccm.methods.base import Clusterer, GradientMethod
 from dccm.networks.seeds import drawn_from
-from dccm.runs.confidence import Confidence, confidence_from, read_sample, write_sample
+from dccm.runs.confidence import Confidence, read_sample, write_sample
 from dccm.runs.config import RunConfig, make_config
+from dccm.runs.description import FORMAT, Description, RowScale, read_description, write_description
 from dccm.runs.features import Pretrained
 from dccm.training.checkpoint import read_tensors, write_tensors
 from dccm.training.progress import OnProgress, Stage, ignore
-
-FORMAT = "dccm-model"
-VERSION = 1
-_ADDED = {"rows": None, "pretrained": None, "confidence": None, "reject_below": None}
-"""What descriptions of older versions lack; their confidence is raw."""
 
 
 class Assigned(NamedTuple):
@@ -168,37 +162,35 @@ class Model:
         """Write `model.json` and `weights.safetensors` into a folder."""
         folder.mkdir(parents=True, exist_ok=True)
         write_tensors(folder / "weights.safetensors", self.method.state_dict(), {"format": FORMAT})
-        document = {
-            "format": FORMAT,
-            "version": VERSION,
-            "method": self.config.method,
-            "preset": self.config.preset,
-            "dataset": self.config.dataset,
-            "image_shape": self.shape._asdict(),
-            "settings": self.config.settings(),
-            "rows": self.rows,
-            "pretrained": self.pretrained and self.pretrained._asdict(),
-            "confidence": self.confidence and self.confidence._asdict(),
-            "reject_below": self.reject_below,
-        }
         write_sample(self.sample, folder)
-        write_atomically(folder / "model.json", json.dumps(document, indent=1) + "\n")
+        write_description(folder / "model.json", self.description())
+
+    def description(self) -> Description:
+        """What `model.json` says of it."""
+        return Description(
+            method=self.config.method,
+            preset=self.config.preset,
+            dataset=self.config.dataset,
+            image_shape=self.shape,
+            settings=self.config.settings(),
+            rows=RowScale(**self.rows) if self.rows else None,
+            pretrained=self.pretrained,
+            confidence=self.confidence,
+            reject_below=self.reject_below,
+        )
 
     @classmethod
     def load(cls, folder: Path, device: str = "auto") -> "Model":
         """Read what `save` wrote; a run directory is as good as the model folder in it."""
         if (folder / "model" / "model.json").is_file():
             folder = folder / "model"
-        document = _read_document(folder / "model.json")
-        settings = {name: value for name, value in document["settings"].items() if value is not None}
-        config = make_config(document["method"], document["preset"], document["dataset"], settings | {"device": device})
-        shape = ImageShape(**document["image_shape"])
-        with drawn_from(0):  # They are read from the file in a moment.
-            method = METHODS[config.method](shape, config.data.n_clusters, config.own)
-        _load_weights(method, folder)
-        method.eval()
-        model = cls(_placed(method, device), shape, config, document["rows"], document["pretrained"])
-        model.confidence, model.reject_below = document["confidence"], document["reject_below"]
+        described = read_description(folder / "model.json")
+        settings = {name: value for name, value in described.settings.items() if value is not None}
+        config = make_config(described.method, described.preset, described.dataset, settings | {"device": device})
+        method = _with_weights(config, described.image_shape, folder)
+        rows = described.rows._asdict() if described.rows else None
+        model = cls(_placed(method, device), described.image_shape, config, rows, described.pretrained)
+        model.confidence, model.reject_below = described.confidence, described.reject_below
         model.sample = read_sample(folder)
         return model
 
@@ -217,65 +209,35 @@ def _placed(method: Clusterer[Any], device: str) -> Clusterer[Any]:
     return method
 
 
-def _load_weights(method: Clusterer[Any], folder: Path) -> None:
-    """Give a method the weights in a model folder."""
+def _with_weights(config: RunConfig, shape: ImageShape, folder: Path) -> Clusterer[Any]:
+    """The method that settings describe, with the weights in a model folder."""
     tensors = read_tensors(folder / "weights.safetensors").tensors
+    kind = METHODS[config.method]
     try:
+        with torch.device("meta"):  # Takes no memory, whatever a stranger's settings ask for.
+            _require_fit(kind(shape, config.data.n_clusters, config.own), tensors)
+        with drawn_from(0):
+            method = kind(shape, config.data.n_clusters, config.own)
         method.load_state_dict(tensors)
-    except RuntimeError as error:
-        reason = str(error).splitlines()[-1].strip()
+    except (RuntimeError, ValueError, OverflowError, TypeError) as error:
+        if isinstance(error, UserError):
+            raise
+        reason = str(error).splitlines()[-1].strip()[:300]
         raise UserError(
             f"The weights in {folder} do not fit the network that model.json describes ({reason}). "
             "Take both files from the same run."
         ) from error
+    return method.eval()
 
 
-def _read_document(path: Path) -> dict[str, Any]:
-    """Read and check `model.json`."""
-    require(path.is_file(), f"There is no model in {path.parent}: model.json is missing. Give a run or model folder.")
-    try:
-        document: dict[str, Any] = _ADDED | json.loads(path.read_text(encoding="utf-8"))
-        known = document["format"] == FORMAT
-        version = int(document["version"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is not a model description of dccm. Take it from a run or from DCCM.save.") from error
-    require(known, f"{path} is not a model description of dccm. Take it from a run or from DCCM.save.")
-    require(
-        version <= VERSION,
-        f"{path} has format version {version}, and this dccm reads up to {VERSION}. Update dccm to load it.",
-    )
-    wrong = _wrong_fields(document)
-    require(not wrong, f"{path} is damaged: {', '.join(wrong)} is missing or wrong. Take a sound copy.")
-    for name, read in _READ.items():
-        document[name] = None if document[name] is None else read(document[name])
-    return document
-
-
-def _wrong_fields(document: dict[str, Any]) -> list[str]:
-    """Fields of a model description that are missing or of the wrong kind."""
-    kinds = {"method": str, "preset": str, "dataset": str, "image_shape": dict, "settings": dict}
-    wrong = [name for name, kind in kinds.items() if not isinstance(document.get(name), kind)]
-    if "image_shape" not in wrong and set(document["image_shape"]) != set(ImageShape._fields):
-        wrong.append("image_shape")
-    if not isinstance(document["rows"], dict | None):
-        wrong.append("rows")
-    for name, read in _READ.items():
-        try:
-            _ = None if document[name] is None else read(document[name])
-        except (TypeError, ValueError, KeyError):
-            wrong.append(name)
-    return sorted(wrong)
-
-
-def _pretrained(stored: dict[str, Any]) -> Pretrained:
-    """The encoder that `model.json` names; JSON makes a list of the shape."""
-    shape = ImageShape(*map(int, stored["image_shape"]))
-    return Pretrained(str(stored["name"]), str(stored["identity"]), shape, int(stored.get("finetune", 0)))
-
-
-_READ: dict[str, Callable[[Any], Any]] = {
-    "pretrained": _pretrained,
-    "confidence": confidence_from,
-    "reject_below": float,
-}
-"""What makes of JSON what a model has."""
+def _require_fit(method: Clusterer[Any], tensors: Mapping[str, Tensor]) -> None:
+    """Compare what a method has to learn with what is in a file; other state may have any length."""
+    for name, weight in method.named_parameters():
+        stored = tensors.get(name)
+        if stored is None or stored.shape != weight.shape:
+            raise ValueError(
+                f"{name} must be {tuple(weight.shape)}, got {stored if stored is None else tuple(stored.shape)}"
+            )
+    for name, value in method.state_dict().items():
+        if name in tensors and tensors[name].dtype != value.dtype:
+            raise ValueError(f"{name} must be {value.dtype}, got {tensors[name].dtype}")

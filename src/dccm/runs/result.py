@@ -93,6 +93,8 @@ def result_from(document: object) -> RunResult:
         _check(name, document[name])
     values: dict[str, Any] = {name: document[name] for name in wanted}
     baseline, cost = values["baseline"], values["cost"]
+    if values["n_clusters"] > values["n_images"]:
+        raise ValueError("n_clusters must not exceed n_images")
     values["baseline"] = baseline and Baseline(baseline["name"], baseline["scores"])
     values["confidence"] = values["confidence"] and surety_from(values["confidence"])
     values["cost"] = Cost(*(cost[entry.name] for entry in fields(Cost)))

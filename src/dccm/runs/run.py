@@ -1,5 +1,6 @@
 """Images and settings -> a filled run directory; the only place where all parts meet."""
 
+import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from dccm.runs.fitting import Fitted, fewer_at_once, fit, new_model
 from dccm.runs.judging import surety_of
 from dccm.runs.model import Assigned, Model
 from dccm.runs.result import Cost, RunResult, pretrained_note
-from dccm.training.checkpoint import CheckpointFolder, TensorFile
+from dccm.training.checkpoint import Checkpoint, CheckpointFolder
 from dccm.training.progress import OnProgress, Progress, Record, Stage, ignore
 
 MAY_DIFFER = frozenset({"device", "epochs", "budget_minutes", "budget_passes", "checkpoint_minutes"})
@@ -88,7 +89,7 @@ def run(
     checkpoint = _begin(image_set, config, directory, resume, say)
     if choice is not None:
         write_choice(directory.choice, choice)
-    history: list[Record] = list(checkpoint.document["history"]) if checkpoint else []
+    history: list[Record] = list(checkpoint.position.history) if checkpoint else []
 
     def keep(progress: Progress | Stage) -> None:
         if isinstance(progress, Progress) and progress.record is not None:
@@ -96,7 +97,7 @@ def run(
             directory.write_history(history)
         on_progress(progress)
 
-    checkpoints = CheckpointFolder(directory.checkpoints)
+    checkpoints = CheckpointFolder(directory.checkpoints, config.settings())
     fitted = fit(inputs, config, model=model, views=views, checkpoints=checkpoints, resume=checkpoint, on_progress=keep)
     with directory.writing_embedding(image_set.names) as add:
         assigned = fitted.model.assign(inputs, take_features=add, on_progress=on_progress)
@@ -120,13 +121,14 @@ def _introduction(image_set: ImageSet, model: Model) -> str:
 
 def _begin(
     image_set: ImageSet, config: RunConfig, directory: RunDirectory, resume: bool, say: Say
-) -> TensorFile | None:
+) -> Checkpoint | None:
     """Make the directory, or find the checkpoint to go on from; note what the run is begun with."""
     begun = Begun(config.method, config.preset, config.dataset, len(image_set.images), image_set.origin.checksum)
     checkpoint = None
     if resume:
         require_same(directory, parse_config(config_text(begun, config.sections)))
         checkpoint = _newest(directory, say)
+        require_trained_with(directory, checkpoint, config)
     else:
         directory.create()
     directory.write_config(begun, config.sections)
@@ -135,7 +137,7 @@ def _begin(
     return checkpoint
 
 
-def _newest(directory: RunDirectory, say: Say) -> TensorFile | None:
+def _newest(directory: RunDirectory, say: Say) -> Checkpoint | None:
     checkpoint, problems = CheckpointFolder(directory.checkpoints).newest()
     for problem in problems:
         say(problem)
@@ -205,6 +207,18 @@ def require_same(directory: RunDirectory, wanted: StoredConfig) -> None:
                 f"The run in {directory.path} was begun with {name} = {before.get(name)}, now it is {now.get(name)}. "
                 "Resume with the same images and settings, or choose another output folder.",
             )
+
+
+def require_trained_with(directory: RunDirectory, checkpoint: Checkpoint | None, config: RunConfig) -> None:
+    """Refuse to go on with other settings than a run was trained with, as when somebody edited `config.toml`."""
+    before = checkpoint.settings or {} if checkpoint else {}
+    now = json.loads(json.dumps(config.settings()))
+    for name in sorted(set(now) - MAY_DIFFER):
+        require(
+            name not in before or before[name] == now[name],
+            f"{directory.config} says {name} = {now[name]}, and the run was trained with {before.get(name)} so far. "
+            "Put that back, or choose another output folder.",
+        )
 
 
 def peak_memory() -> float | None:

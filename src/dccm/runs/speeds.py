@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dccm.arrays import Bytes
+from dccm.documents import UNREADABLE, read_json
 from dccm.errors import UserError
 from dccm.files import cache_folder, write_atomically
 from dccm.networks.feature_encoder import FeatureEncoder
@@ -57,9 +58,9 @@ def note_speed(encoder: FeatureEncoder, count: int, seconds: float, cache: str |
 def known_speeds(cache: str | Path | None = None) -> dict[str, float]:
     """Images per second by the name of the encoder, each measured when it last worked on this machine."""
     try:
-        stored = json.loads(_file(cache).read_text(encoding="utf-8"))
+        stored = read_json(_file(cache))
         return {str(name): float(speed) for name, speed in stored.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (*UNREADABLE, AttributeError):
         return {}
 
 

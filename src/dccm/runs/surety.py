@@ -1,7 +1,12 @@
 """How sure a run is of its clusters, in numbers, as `result.json` holds it."""
 
+import math
 from dataclasses import dataclass, field
-from typing import Any
+
+from dccm.documents import filled
+
+_SHOWN = {"calibration_error", "acc_surest_80"}
+"""Scores that stand beside the reliability diagram."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +44,12 @@ class Surety:
         return text
 
 
-def surety_from(stored: dict[str, Any]) -> Surety:
-    """What `result.json` says; `TypeError` or `ValueError` if that makes no sense."""
-    surety = Surety(**stored)
-    numbers = [surety.mean_raw, surety.mean, surety.rejected, surety.outliers, *surety.scores.values()]
-    numbers += [value for part in (*surety.reliability, *surety.reliability_raw) for value in part]
-    numbers += [value for value in (surety.temperature, surety.agreement, surety.reject_below) if value is not None]
-    if not all(isinstance(value, int | float) for value in numbers):
-        raise ValueError("confidence must hold numbers")
+def surety_from(stored: object) -> Surety:
+    """What `result.json` says; `ValueError` if that makes no sense."""
+    surety = filled(Surety, stored)
+    bins = [*surety.reliability, *surety.reliability_raw]
+    if not all(len(part) == 3 and part[2] >= 1 and all(math.isfinite(value) for value in part) for part in bins):
+        raise ValueError("reliability must be a list of three numbers each")
+    if bins and not set(surety.scores) >= _SHOWN:
+        raise ValueError("reliability needs the scores " + ", ".join(sorted(_SHOWN)))
     return surety

@@ -3,17 +3,20 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from dccm.config import Settings
+from dccm.documents import named_if_broken, parse_json
 from dccm.errors import UserError, require
 from dccm.files import write_atomically
+from dccm.tensors import read_safetensors
+from dccm.training.position import Position, position_from
 
 _KEPT = 2
 _CHECKSUM_LENGTH = 32
@@ -38,59 +41,79 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], document: Mapping[s
 def read_tensors(path: Path) -> TensorFile:
     """Read a file of `write_tensors`; anything else, or a damaged one, is refused in one sentence."""
     require(path.is_file(), f"There is no file {path}. Give the folder that a run or DCCM.save wrote.")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            # Copies: a mapped file that changes on disk would take the process down.
-            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 (not a mapping)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise UserError(
-            f"{path} is not a safetensors file or is cut short ({error}). Only that is ever loaded; take a sound copy."
-        ) from error
+    tensors, metadata = read_safetensors(path, "Only that is ever loaded; take a sound copy")
     checksum, text = metadata.get("dccm", "")[:_CHECKSUM_LENGTH], metadata.get("dccm", "")[_CHECKSUM_LENGTH:]
     require(
         checksum == _checksum(tensors, text),
         f"{path} is damaged or was not written by dccm: its checksum does not fit. Take a copy or an earlier one.",
     )
-    return TensorFile(tensors, json.loads(text))
+    with named_if_broken(path, "take a sound copy or an earlier one"):
+        document = parse_json(text)
+        if not isinstance(document, dict):
+            raise ValueError("its document is no object")
+    return TensorFile(tensors, document)
 
 
 def _checksum(tensors: Mapping[str, Tensor], text: str) -> str:
     digest = hashlib.blake2b(text.encode(), digest_size=_CHECKSUM_LENGTH // 2)
     for name in sorted(tensors):
         digest.update(f"{name}{tensors[name].dtype}{tuple(tensors[name].shape)}".encode())
-        digest.update(np.ascontiguousarray(tensors[name].numpy()).tobytes())
+        # As bytes: NumPy does not know all of torch's types.
+        digest.update(tensors[name].contiguous().view(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
 
 
-class CheckpointFolder:
-    """The checkpoints of one run: the newest and the one before it."""
+class Checkpoint(NamedTuple):
+    """All state of a run at the border of a large batch."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    tensors: dict[str, Tensor]
+    position: Position
+    settings: Settings | None = None
+    """With which it was trained so far; None: an older version did not note them."""
+
+
+class CheckpointFolder:
+    """The checkpoints of one run: the newest and the one before it.
+
+    Args:
+        folder: It need not exist yet.
+        settings: Of the run; they are kept in every checkpoint, where nobody edits them.
+    """
+
+    def __init__(self, folder: Path, settings: Settings | None = None) -> None:
+        self.folder, self.settings = folder, settings
 
     def paths(self) -> list[Path]:
         """All checkpoints, newest first."""
         return sorted(self.folder.glob("[0-9]*.safetensors"), reverse=True)
 
-    def save(self, number: int, content: TensorFile) -> Path:
+    def save(self, number: int, content: Checkpoint) -> Path:
         """Write a checkpoint, then forget all but the newest two."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{number:09d}.safetensors"
-        write_tensors(path, content.tensors, content.document)
+        write_tensors(path, content.tensors, asdict(content.position) | {"settings": self.settings})
         for old in self.paths()[_KEPT:]:
             old.unlink()
         return path
 
-    def newest(self) -> tuple[TensorFile | None, list[str]]:
+    def newest(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest sound checkpoint, and a sentence about each newer one that is not sound."""
         problems: list[str] = []
         for path in self.paths():
             try:
-                return read_tensors(path), problems
+                return _checkpoint(path), problems
             except UserError as error:
                 problems.append(f"{error} Going back to the checkpoint before it.")
         return None, problems
+
+
+def _checkpoint(path: Path) -> Checkpoint:
+    tensors, document = read_tensors(path)
+    with named_if_broken(path, "take an earlier one"):
+        settings = document.pop("settings", None)
+        if not isinstance(settings, dict | None):
+            raise ValueError("settings must be an object")
+        return Checkpoint(tensors, position_from(document), settings)
 
 
 def optimizer_tensors(name: str, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -114,6 +137,8 @@ def load_optimizer(name: str, optimizer: torch.optim.Optimizer, tensors: Mapping
         if flat.startswith(f"{name}."):
             number, key = flat[len(name) + 1 :].split(".")
             weight = weights[int(number)]
+            if tensor.ndim and tensor.shape != weight.shape:
+                raise ValueError(f"{flat} is not of the shape of its weight")
             like = weight if tensor.shape == weight.shape else tensor
             state.setdefault(int(number), {})[key] = torch.empty_like(like, dtype=tensor.dtype).copy_(tensor)
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

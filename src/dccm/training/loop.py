@@ -4,7 +4,8 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from copy import deepcopy
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from torch import Tensor
 from dccm.config import TrainingConfig
 from dccm.data.loader import Batch, Loader
 from dccm.errors import UserError
-from dccm.training.checkpoint import CheckpointFolder, TensorFile, load_optimizer, optimizer_tensors
+from dccm.training.checkpoint import Checkpoint, CheckpointFolder, load_optimizer, optimizer_tensors
 from dccm.training.clock import Clock, set_learning_rates, share_done
 from dccm.training.collapse import Watched
 from dccm.training.position import Position
@@ -34,7 +35,7 @@ def train(
     config: TrainingConfig,
     *,
     checkpoints: CheckpointFolder | None = None,
-    resume: TensorFile | None = None,
+    resume: Checkpoint | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> list[Record]:
     """Run the updates of a method until its epochs or its budget are used up.
@@ -71,7 +72,7 @@ class _Run:
         self.clock = Clock()
         self.images_before = 0
         self.last_written = time.monotonic()
-        self.snapshot: TensorFile | None = None
+        self.snapshot: Checkpoint | None = None
 
     def to_the_end(self, on_progress: Callable[[Progress], None] | None) -> None:
         position = self.position
@@ -164,7 +165,7 @@ class _Run:
         for name, optimizer in self.learner.optimizers.items():
             tensors |= optimizer_tensors(f"optimizer.{name}", optimizer)
         copies = {name: tensor.detach().clone(memory_format=torch.preserve_format) for name, tensor in tensors.items()}
-        snapshot = TensorFile(copies, asdict(self.position))
+        snapshot = Checkpoint(copies, deepcopy(self.position))
         if all(bool(tensor.isfinite().all()) for tensor in copies.values()):
             self.snapshot = snapshot
         if time.monotonic() - self.last_written > 60 * self.config.checkpoint_minutes:
@@ -175,11 +176,11 @@ class _Run:
         if self.checkpoints is None or self.snapshot is None or not self.learner.workers.writes:
             return None
         self.last_written = time.monotonic()
-        place = self.snapshot.document
-        number = place["epoch"] * self.loader.batches + place["batch"]
+        place = self.snapshot.position
+        number = place.epoch * self.loader.batches + place.batch
         return str(self.checkpoints.save(number, self.snapshot))
 
-    def load(self, checkpoint: TensorFile) -> None:
+    def load(self, checkpoint: Checkpoint) -> None:
         """Go back to a checkpoint's state."""
         tensors = checkpoint.tensors
         method = {name[len("method.") :]: value for name, value in tensors.items() if name.startswith("method.")}
@@ -187,8 +188,8 @@ class _Run:
             self.learner.load_state_dict(method)
             for name, optimizer in self.learner.optimizers.items():
                 load_optimizer(f"optimizer.{name}", optimizer, tensors)
-            self.position = Position(**checkpoint.document)
-        except (RuntimeError, TypeError, KeyError, IndexError) as error:
+            self.position = deepcopy(checkpoint.position)
+        except (RuntimeError, TypeError, KeyError, IndexError, ValueError) as error:
             raise UserError(
                 "The checkpoint belongs to another kind of run: its weights or fields do not fit. "
                 "Resume with the settings it was begun with, or choose a new output folder."

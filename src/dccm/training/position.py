@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from dccm.documents import filled
 from dccm.training import collapse
 from dccm.training.collapse import Health
 from dccm.training.progress import Record
@@ -60,3 +61,16 @@ class Position:
         self.epoch += 1
         self.batch, self.sums, self.updates, self.cluster_sizes = 0, {}, {}, []
         return record
+
+
+def position_from(document: object) -> Position:
+    """The place that a document describes; `ValueError` says what is wrong with it."""
+    position = filled(Position, document)
+    if min(position.epoch, position.batch, position.images, position.seconds, *position.cluster_sizes, 0) < 0:
+        raise ValueError("a count below 0")
+    if position.updates and not min(position.updates.values()) > 0:
+        raise ValueError("updates must count from 1 up")
+    missing = set(position.updates) | ({"confident", "linked"} if position.cluster_sizes else set())
+    if not missing <= set(position.sums):
+        raise ValueError("sums lacks " + ", ".join(sorted(missing - set(position.sums))))
+    return position
