@@ -1,4 +1,4 @@
-"""Commands in processes of their own, on machines that fail: killed, full, forbidden, short of means, with odd clocks."""
+"""Commands in processes of their own, on machines that fail: killed, full, forbidden, short of means."""
 
 import os
 import resource
@@ -59,17 +59,6 @@ def end(process: "subprocess.Popen[str]") -> tuple[int, str]:
 def done(words: list[str], limits: Callable[[], None] | None = None, **variables: str) -> tuple[int, str]:
     """A command from start to end."""
     return end(begin(words, limits, **variables))
-
-
-def started(words: list[str], limits: Callable[[], None]) -> tuple[int, str]:
-    """The same with so little that Python itself may not start: what fails before the command is not the command's."""
-    process = begin(words, limits)
-    said, warned = process.communicate(timeout=LIMIT)
-    of_python = "Fatal Python error" in warned or "ImportError" in warned or "dccm/cli" not in warned
-    if "Traceback" in warned and of_python and process.returncode == 1:
-        return 2, "open files of this process"
-    assert "Traceback" not in warned, warned[-3000:]
-    return process.returncode, said + warned
 
 
 def killed(words: list[str], seconds: float) -> bool:

@@ -1,6 +1,6 @@
 """Whatever a moment does: nothing is lost, nothing is silent, no traceback, and the same bits in the end.
 
-`make test` goes through each scene once, but for those that train; `make faults` goes on with new seeds for
+`make test` goes through six scenes once; `make faults` goes on with new seeds for
 FAULT_MINUTES. The seed of a failure is in its name and output: FAULT_SEED=... begins there.
 """
 
@@ -66,7 +66,7 @@ def ends_whole(images: Path, cache: Path, whole: dict[str, bytes | str]) -> None
 
 def preparing_is_killed(chance: Random, images: Path, whole: dict[str, bytes | str], folder: Path) -> None:
     words = m.prepare(images, folder / "cache")
-    m.kill_until_done(words, chance, 1.5, lambda: words)
+    m.kill_until_done(words, chance, 3.0, lambda: words)
     ends_whole(images, folder / "cache", whole)
 
 
@@ -102,14 +102,14 @@ def the_disk_becomes_read_only(chance: Random, images: Path, whole: dict[str, by
 
 def memory_is_short(chance: Random, images: Path, whole: dict[str, bytes | str], folder: Path) -> None:
     amount = chance.randrange(250, 900) * 1024 * 1024
-    code, said = m.started(m.prepare(images, folder / "cache", 8), m.limited(resource.RLIMIT_AS, amount))
-    assert code in (0, 2), said
+    code, said = m.done(m.prepare(images, folder / "cache", 8), m.limited(resource.RLIMIT_AS, amount))
+    assert code == 0 or "Out of memory" in said, said
     ends_whole(images, folder / "cache", whole)
 
 
 def descriptors_are_short(chance: Random, images: Path, whole: dict[str, bytes | str], folder: Path) -> None:
     words = m.prepare(images, folder / "cache", 16)
-    code, said = m.started(words, m.limited(resource.RLIMIT_NOFILE, chance.randrange(12, 40)))
+    code, said = m.done(words, m.limited(resource.RLIMIT_NOFILE, chance.randrange(7, 32)))
     assert code == 0 or "open files of this process" in said, said
     ends_whole(images, folder / "cache", whole)
 
@@ -161,17 +161,15 @@ def features_are_killed(chance: Random, images: Path, whole: dict[str, bytes | s
     assert np.array_equal(np.load(features), expected())
 
 
-SCENES: list[Callable[..., None]] = [
+SHORT: list[Callable[..., None]] = [
     preparing_is_killed,
-    two_prepare_and_one_is_killed,
     the_disk_is_full,
     the_disk_becomes_read_only,
     memory_is_short,
     descriptors_are_short,
-    the_clock_jumps,
     the_source_changes,
 ]
-LONG: list[Callable[..., None]] = [features_are_killed]
+SCENES = [*SHORT, two_prepare_and_one_is_killed, the_clock_jumps, features_are_killed]
 
 
 def again_and_again(scene: Callable[..., None], share: float, folder: Path, *things: object) -> None:
@@ -185,11 +183,11 @@ def again_and_again(scene: Callable[..., None], share: float, folder: Path, *thi
             return
 
 
-@pytest.mark.parametrize("scene", SCENES if not MINUTES else [*SCENES, *LONG], ids=lambda scene: str(scene.__name__))
+@pytest.mark.parametrize("scene", SCENES if MINUTES else SHORT, ids=lambda scene: str(scene.__name__))
 def test_nothing_is_lost_when(
     scene: Callable[..., None], images: Path, whole: dict[str, bytes | str], tmp_path: Path
 ) -> None:
-    again_and_again(scene, MINUTES / (len(SCENES) + len(LONG) + len(RUNS)), tmp_path, images, whole)
+    again_and_again(scene, MINUTES / (len(SCENES) + len(RUNS)), tmp_path, images, whole)
 
 
 SETTINGS = ["batch_size=24", "mini_batch=8", "checkpoint_minutes=0", "critic_positions=4", "uses=1", "starts=3"]
@@ -275,4 +273,4 @@ RUNS: list[Callable[..., None]] = [
 def test_no_run_is_lost_when(
     scene: Callable[..., None], bars_file: Path, run: dict[str, bytes], tmp_path: Path
 ) -> None:
-    again_and_again(scene, MINUTES / (len(SCENES) + len(LONG) + len(RUNS)), tmp_path, bars_file, run)
+    again_and_again(scene, MINUTES / (len(SCENES) + len(RUNS)), tmp_path, bars_file, run)

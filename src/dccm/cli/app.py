@@ -3,9 +3,10 @@
 Nothing heavy is imported before a command needs it: torch alone takes seconds.
 """
 
+import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -29,8 +30,17 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        print(f"dccm: {error}", file=sys.stderr)
-        sys.exit(2)
+        _refuse(str(error))
+    except MemoryError:
+        _refuse("Out of memory. Free some, or take fewer images at a time; a run that was training can be resumed.")
+    except BrokenPipeError:  # Whoever read the output has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _refuse(sentence: str) -> NoReturn:
+    print(f"dccm: {sentence}", file=sys.stderr)
+    sys.exit(2)
 
 
 def _print_version(wanted: bool) -> None:

@@ -25,6 +25,8 @@ def require_means(error: Exception) -> None:
 
 
 def _used_up(error: Exception) -> str | None:
-    if isinstance(error, MemoryError) or "can't start new thread" in str(error):
-        return "memory" if isinstance(error, MemoryError) else "threads"
+    if isinstance(error, MemoryError):
+        return "memory"
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+        return "memory or processes for another thread"
     return OUT_OF.get(error.errno or 0) if isinstance(error, OSError) else None

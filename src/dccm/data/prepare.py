@@ -79,6 +79,9 @@ def prepare(
                     (folder / "manifest.json").unlink()
                 _require_room(folder, source, wanted)
                 prepared = _fill(folder, source, wanted, workers or os.cpu_count() or 1, on_progress)
+    except (MemoryError, RuntimeError) as error:  # The latter is of threads that cannot be started.
+        require_means(error)
+        raise
     except OSError as error:
         again = "then prepare the images again, or choose another cache folder"
         kept = "what is prepared so far is kept"
