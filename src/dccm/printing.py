@@ -2,9 +2,9 @@
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from dccm.data.images import ImageSet
 from dccm.files import csv_lines
@@ -17,6 +17,9 @@ if TYPE_CHECKING:  # They come with torch, which takes seconds.
     from dccm.commands.predict import Predicted
     from dccm.evaluation.probe import Probed
     from dccm.runs.run import Clustering
+
+_SHOWN = 20
+"""Lines of a kind that a person reads; of 50,000 nobody reads one."""
 
 
 def print_clustering(clustering: "Clustering", as_json: bool) -> None:
@@ -45,9 +48,17 @@ def print_prepared(image_set: ImageSet, as_json: bool) -> None:
         return
     _allow_any_name()
     print(f"{count:,} images of {height} x {width} x {channels}.")
-    print("".join(f"skipped    {path}: {reason}\n" for path, reason in image_set.skipped), end="")
-    print("".join(f"duplicate  {path} is the same as {other}\n" for path, other in image_set.duplicates), end="")
+    _print_some([f"skipped    {path}: {reason}" for path, reason in image_set.skipped[:_SHOWN]], image_set.skipped)
+    same = [f"duplicate  {path} is the same as {other}" for path, other in image_set.duplicates[:_SHOWN]]
+    _print_some(same, image_set.duplicates)
     print(f"{len(image_set.skipped):,} files skipped, {len(image_set.duplicates):,} duplicates.")
+
+
+def _print_some(lines: list[str], of: Sequence[object], stream: TextIO | None = None) -> None:
+    """A line for each of the first, and one for how many more there are."""
+    if len(of) > len(lines):
+        lines = [*lines, f"... and {len(of) - len(lines):,} more; --json lists all."]
+    print("".join(f"{line}\n" for line in lines), end="", file=stream)
 
 
 def print_predicted(predicted: "Predicted", as_json: bool, quiet: bool) -> None:
@@ -63,8 +74,7 @@ def print_predicted(predicted: "Predicted", as_json: bool, quiet: bool) -> None:
         odd = "".join(f"{count:,} {name}, " for name, count in counts.items() if count)
         print(f"{len(clusters):,} images assigned, {odd}{len(skipped)} skipped; see {directory.assignments}.")
     if directory is None and not quiet:
-        for file in skipped:
-            print(f"skipped {file.path}: {file.reason}", file=sys.stderr)
+        _print_some([f"skipped {file.path}: {file.reason}" for file in skipped[:_SHOWN]], skipped, sys.stderr)
 
 
 def _print_assignments_as_json(predicted: "Predicted") -> None:

@@ -121,10 +121,10 @@ def cluster(
     from dccm.config import parse_assignments
     from dccm.printing import print_clustering
 
-    output = output or command.default_output(images)
+    output = output or command.default_output(images[0])
     with resumable(output, quiet) as display:
         finished = command.cluster(
-            images,
+            option.one_or_several(images),
             clusters,
             method,
             encoder=encoder,
@@ -169,7 +169,7 @@ def prepare(
 
     with watched(quiet) as display:
         image_set = prepare(
-            images,
+            option.one_or_several(images),
             image_size=image_size,
             fit=fit,
             split=split,
@@ -204,7 +204,7 @@ def predict(
     with watched(quiet) as display:
         predicted = predict(
             model,
-            images,
+            option.one_or_several(images),
             output=output,
             reject=reject,
             split=split,
@@ -236,7 +236,7 @@ def evaluate(
 @app.command(epilog="Example: dccm probe clusters cifar10 --layer conv")
 def probe(
     run: option.ModelFolder,
-    source: option.Images,
+    source: option.OneSource,
     layer: Annotated[str, typer.Option(help="conv: last convolution, y: deep feature, or both.")] = "both",
     test_share: Annotated[
         float | None, typer.Option(help="Draw this share of test images at random, instead of by the source's split.")

@@ -110,7 +110,7 @@ def cluster(
 
 def default_output(images: Any) -> Path:
     """The run directory of images for which none is named."""
-    name = Path(images).stem if isinstance(images, str | Path) else ""
+    name = Path(images).resolve().stem if isinstance(images, str | Path) and str(images) != "-" else ""
     return Path(f"dccm-{name or 'run'}")
 
 

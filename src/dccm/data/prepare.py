@@ -79,6 +79,8 @@ def prepare(
                     (folder / "manifest.json").unlink()
                 _require_room(folder, source, wanted)
                 prepared = _fill(folder, source, wanted, workers or os.cpu_count() or 1, on_progress)
+                if source.changed():
+                    say("Images changed while they were read; the next run reads them again.")
     except (MemoryError, RuntimeError) as error:  # The latter is of threads that cannot be started.
         require_means(error)
         raise

@@ -102,7 +102,9 @@ def run(
     with directory.writing_embedding(image_set.names) as add:
         assigned = fitted.model.assign(inputs, take_features=add, on_progress=on_progress)
     fitted.model.reject_below = reject and threshold(reject, assigned.confidences)
+    on_progress(Stage("writing results", 0.0))
     result = _fill(directory, image_set, config, fitted, assigned, baseline)
+    on_progress(Stage("writing results", 1.0))
     return Clustering(directory, result, image_set, fitted.model)
 
 

@@ -35,12 +35,22 @@ class Archive(Source):
         self.path = path
         self.place = str(path.resolve())
         self.skipped: list[Skipped] = []
-        found = path.stat()  # Now, so that a later change of the archive shows.
-        self._fingerprint = f"{found.st_size} {found.st_mtime_ns}"
+        self._fingerprint = self._stamp()  # Now, so that a later change of the archive shows.
 
     def fingerprint(self) -> str:
         """Size and time of the archive."""
         return self._fingerprint
+
+    def changed(self) -> bool:
+        """Whether size or time are others now."""
+        return self._stamp() != self._fingerprint
+
+    def _stamp(self) -> str:
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return "gone"
+        return f"{found.st_size} {found.st_mtime_ns}"
 
     def _accept(self, name: str, size: int) -> bool:
         """Whether a member is an image to be read; hostile ones are noted."""

@@ -1,6 +1,7 @@
-"""A list of image files: text with one path per line, or CSV with a column `path`."""
+"""A list of image files: text with one path per line, or CSV with a column `path`; from a file, or typed in."""
 
 import hashlib
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,15 @@ from dccm.data.sources.base import Source
 from dccm.errors import require
 from dccm.files import open_regular, read_csv
 
+STDIN = "-"
+_MOST_TYPED = 512 * 1024 * 1024
+
 
 class Listing(Source):
     """The files that a list names; paths are relative to the list's own folder.
 
-    A column `label` is the true class, a column `split` says `train` or `test`.
+    A column `label` is the true class, a column `split` says `train` or `test`. `-` is a list of paths on standard
+    input, relative to the current folder; between them are ends of lines, or zeros as `find -print0` writes them.
     """
 
     kind = "list of paths"
@@ -24,7 +29,11 @@ class Listing(Source):
     def __init__(self, path: Path) -> None:
         self.folder = path.parent
         self.place = str(path.resolve())
-        rows = _csv_rows(path) if path.suffix.lower() == ".csv" else _text_rows(path)
+        if str(path) == STDIN:
+            rows = _typed_rows()
+            self.place = f"{self.folder.resolve()}:{hashlib.sha256(repr(rows).encode()).hexdigest()}"
+        else:
+            rows = _csv_rows(path) if path.suffix.lower() == ".csv" else _text_rows(path)
         require(bool(rows), f"The list {path} names no file. Write one path per line.")
         self.skipped: list[Skipped] = []
         digest = hashlib.sha256()
@@ -63,6 +72,16 @@ def _text_rows(path: Path) -> list[dict[str, str]]:
     require("\0" not in text, f"{path} is not a list of paths: it is not text. Give a list, a folder or an array.")
     # Not `splitlines`: names may hold what it takes for an end of line.
     return [{"path": line.removesuffix("\r")} for line in text.split("\n") if line.strip()]
+
+
+def _typed_rows() -> list[dict[str, str]]:
+    content = sys.stdin.buffer.read(_MOST_TYPED + 1)
+    require(
+        len(content) <= _MOST_TYPED, f"The list on standard input is longer than {_MOST_TYPED:,} bytes. Shorten it."
+    )
+    text = content.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    lines = text.split("\0") if "\0" in text else [line.removesuffix("\r") for line in text.split("\n")]
+    return [{"path": line} for line in lines if line.strip()]
 
 
 def _csv_rows(path: Path) -> list[dict[str, str]]:
