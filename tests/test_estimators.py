@@ -289,6 +289,13 @@ def test_rows_and_images_are_not_mixed_up(fitted: DCCM, image_set: ImageSet) -> 
     assert not hasattr(clusterer.fit(image_set.images), "n_features_in_")
 
 
+def test_rows_of_images_of_another_size_say_what_to_do() -> None:
+    rows = np.random.default_rng(0).integers(0, 256, (20, 64)).astype(float)
+    fitted = clone(KMEANS).fit(rows)
+    with pytest.raises(UserError, match=r"X has 48 features, but ImageClusterer is expecting 64 .* Bring them to that"):
+        fitted.predict(rows[:, :48])
+
+
 def test_progress_is_shown_when_asked_for(
     image_set: ImageSet, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

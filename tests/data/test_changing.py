@@ -20,10 +20,12 @@ def read(source: Any, cache: Path, meanwhile: Callable[[], object]) -> tuple[Any
     """Images of a source, to which something happens before its end is read."""
     said: list[str] = []
     opened = open_source(source)
-    image_set = prepare(
-        opened, Preparation((24, 24)), cache=cache, workers=1, say=said.append, on_progress=lambda *_: meanwhile()
-    )
-    return image_set, said
+
+    def on_progress(done: int, total: int) -> None:
+        meanwhile()
+
+    wanted = Preparation((24, 24))
+    return prepare(opened, wanted, cache=cache, workers=1, say=said.append, on_progress=on_progress), said
 
 
 @pytest.mark.parametrize("kind", ["folder", "zip"])
@@ -51,6 +53,11 @@ def test_a_change_meanwhile_is_said_and_the_next_run_reads_again(kind: str, tmp_
 
 def test_a_source_that_is_gone_meanwhile_is_said_to_have_changed(tmp_path: Path) -> None:
     source = photos(tmp_path / "photos", 3)
-    image_set, said = read(source, tmp_path / "cache", lambda: [path.unlink() for path in source.iterdir()])
+
+    def delete() -> None:
+        for path in source.iterdir():
+            path.unlink()
+
+    image_set, said = read(source, tmp_path / "cache", delete)
     assert len(image_set.images) == 3
     assert said == [WORDS]
