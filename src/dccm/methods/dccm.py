@@ -23,6 +23,7 @@ from dccm.correlations.triplets import PairStrategy, draw_pairs, joined, own_pai
 from dccm.data.loader import Batch, Loader, equal_parts
 from dccm.data.perturb import PerturbationConfig, apply, draw
 from dccm.errors import require
+from dccm.grouping.centres import merged_centres
 from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod, predictions_of
 from dccm.networks import build_encoder
@@ -256,9 +257,12 @@ def begin_from_kmeans(head: VectorHead, loader: Loader, n_clusters: int) -> None
         mean += rows.sum(dim=0) / count
         moments += rows.T @ rows / count
     head.look(mean, moments - torch.outer(mean, mean))
+    features = loader.over_all(lambda images: head.feature(head.conv(images)))
     readout = KMeansReadout(n_clusters)
-    readout.fit(loader.over_all(lambda images: head.feature(head.conv(images))), loader.seed)
-    head.begin(readout.centres.to(head.mean.device))
+    readout.fit(features, loader.seed, merged_centres(features, n_clusters, loader.seed))
+    centres = readout.centres.to(head.mean.device)
+    nearest = torch.cdist(torch.from_numpy(features).to(centres), centres).argmin(dim=1)
+    head.begin(centres, torch.bincount(nearest, minlength=n_clusters))
 
 
 class Views(NamedTuple):
