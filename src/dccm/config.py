@@ -6,6 +6,7 @@ all sections, so that `--set key=value` needs no section name.
 
 import dataclasses
 import math
+import re
 import tomllib
 import types
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from numbers import Integral, Real
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from dccm.arrays import SMALLEST_SIDE, Fit
+from dccm.documents import parse_toml
 from dccm.errors import UserError, choose, did_you_mean, require
 
 Settings = dict[str, object]
@@ -32,22 +34,24 @@ class Bounds:
     """Which end is itself left out."""
 
     def hold(self, value: float) -> bool:
-        """Whether a number lies within; what is no number does not."""
+        """Whether a number lies within; what is no number does not, and nothing is infinite."""
         at_end = (value == self.low and self.without in ("low", "both")) or (
             value == self.high and self.without in ("high", "both")
         )
-        return self.low <= value <= self.high and not at_end
+        return math.isfinite(value) and self.low <= value <= self.high and not at_end
 
     def __str__(self) -> str:
         if self.high < math.inf:
             left = "(" if self.without in ("low", "both") else "["
             right = ")" if self.without in ("high", "both") else "]"
-            return f"lie in {left}{self.low:g}, {self.high:g}{right}"
+            return f"lie in {left}{self.low:.10g}, {self.high:.10g}{right}"
         return f"be above {self.low:g}" if self.without == "low" else f"be at least {self.low:g}"
 
 
 Count = Annotated[int, Bounds(1)]
 Several = Annotated[int, Bounds(2)]
+Handful = Annotated[int, Bounds(1, 1000)]
+"""Of what is made anew for each."""
 Positive = Annotated[float, Bounds(0, without="low")]
 NotNegative = Annotated[float, Bounds(0)]
 Share = Annotated[float, Bounds(0, 1)]
@@ -75,7 +79,7 @@ class DataConfig(Section):
 
     n_clusters: Several = 10
     """K, the number of clusters."""
-    image_size: Annotated[int, Bounds(SMALLEST_SIDE)] | None = None
+    image_size: Annotated[int, Bounds(SMALLEST_SIDE, 10_000)] | None = None
     """Side in pixels to which images are brought; None: arrays keep theirs, others get the nearest of 32, 64, 96."""
     encoder: str = "scratch"
     """Pretrained network whose vectors are clustered in the place of images; scratch: the images themselves are."""
@@ -94,11 +98,11 @@ class TrainingConfig(Section):
     """Times that every image is drawn into a large batch."""
     batch_size: Several = 1000
     """Images in a large batch: the unit that the loader hands out and in which correlations are mined."""
-    seed: Annotated[int, Bounds(0)] = 0
+    seed: Annotated[int, Bounds(0, 2**32 - 1)] = 0
     """Decides every random draw."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1, mps."""
-    threads: Count | Literal["auto"] = "auto"
+    threads: Handful | Literal["auto"] = "auto"
     """CPU threads to learn with; auto: one per core. For small networks on small images one is as fast, and leaves the
     other cores to other programs."""
     precision: Literal["auto", "float32", "bfloat16"] = "float32"
@@ -111,7 +115,7 @@ class TrainingConfig(Section):
     """Stop after this many minutes of training, whatever `epochs` says."""
     budget_passes: Positive | None = None
     """Stop after this many gradient passes over the images, whatever `epochs` says."""
-    checkpoint_minutes: float = 2.0
+    checkpoint_minutes: NotNegative = 2.0
     """Time between checkpoints, which are written between large batches; one more is written at the end."""
 
     @property
@@ -124,7 +128,7 @@ def parse_budget(text: str) -> Settings:
     """Read `minutes:M` or `passes:P`."""
     kind, _, amount = text.partition(":")
     require(
-        kind in ("minutes", "passes") and amount.replace(".", "", 1).isdigit(),
+        kind in ("minutes", "passes") and re.fullmatch(r"[0-9]{1,9}\.?[0-9]{0,9}", amount) is not None,
         f"budget must be minutes:M or passes:P, got '{text}'. For example minutes:10.",
     )
     return {f"budget_{kind}": float(amount)}
@@ -137,9 +141,11 @@ def parse_assignments(assignments: list[str]) -> Settings:
         key, equals, text = assignment.partition("=")
         require(bool(equals), f"set must be key=value, got '{assignment}'. For example learning_rate=0.001.")
         try:
-            settings[key.strip()] = tomllib.loads(f"value = {text}")["value"]
+            settings[key.strip()] = parse_toml(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
             settings[key.strip()] = text.strip()
+        except ValueError as error:
+            raise UserError(f"set must be key=value, got {error} in '{assignment[:40]}'. Correct it.") from error
     return settings
 
 
@@ -191,16 +197,33 @@ def _checked(name: str, value: object, hint: Any) -> object:
     options = [get_args(option)[0] if get_origin(option) is Annotated else option for option in _options(hint)]
     for option in options:
         if get_origin(option) is Literal and value in get_args(option):
-            return value
+            return get_args(option)[get_args(option).index(value)]  # Not a number of NumPy's, which is equal to it.
         if get_origin(option) is tuple and isinstance(value, list | tuple) and len(value) == len(get_args(option)):
             return tuple(_checked(name, item, kind) for item, kind in zip(value, get_args(option), strict=True))
         if option in (int, float) and isinstance(value, Integral) and not isinstance(value, bool):
-            return option(value)  # NumPy's numbers too.
-        if option is float and isinstance(value, Real) and not isinstance(value, bool):
+            return option(_within_64_bits(name, int(value)))  # NumPy's numbers too.
+        if option is float and isinstance(value, Real) and math.isfinite(value) and not isinstance(value, bool):
             return float(value)
         if option in (bool, str, type(None)) and type(value) is option:
             return value
-    raise UserError(f"{name} must be {' or '.join(map(_wording, options))}, got {value!r}.")
+        if option is bool and type(value).__name__ == "bool" and hasattr(value, "dtype"):
+            return bool(value)  # NumPy's, as from a grid of settings.
+        if option is str and isinstance(value, str):
+            return str(value)
+    raise UserError(f"{name} must be {' or '.join(map(_wording, options))}, got {_shown(value)}.")
+
+
+def _within_64_bits(name: str, value: int) -> int:
+    require(abs(value) < 2**63, f"{name} must be a whole number of 64 bits at most, got {_shown(value)}. Lower it.")
+    return value
+
+
+def _shown(value: object) -> str:
+    """A value that may be of any length, shortened."""
+    if isinstance(value, int) and abs(value) >= 2**63:
+        return "one that is larger"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:50]}... ({len(text):,} characters)"
 
 
 def _require_bounds(name: str, value: object, hint: Any, default: object) -> None:

@@ -131,6 +131,12 @@ def _refuse_depth() -> NoReturn:
     raise ValueError(f"nested deeper than {_DEEPEST} levels")
 
 
+def check(sound: bool, reason: str) -> None:
+    """Raise a `ValueError` for what is wrong with a file, unless it is sound."""
+    if not sound:
+        raise ValueError(reason)
+
+
 def filled(kind: type[Kind], document: object) -> Kind:
     """A dataclass or named tuple of what a document holds.
 

@@ -1,11 +1,32 @@
-"""The one exception for what a user can cause, and the words that help out of it."""
+"""The one exception for what a user can cause, the words that help out of it, and names as they may be shown."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 class UserError(ValueError):
     """A mistake in what the user gave: one sentence with the setting, the rule, the value and the way out."""
+
+
+_ACTING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb]")
+"""Characters that move a cursor, begin a line, turn the direction of reading, or are no text."""
+
+
+def visible(text: str, keep: str = "") -> str:
+    """Text in which nothing acts on a terminal or page: names of files may hold anything, also what forges a line.
+
+    Args:
+        text: What is to be shown.
+        keep: Characters that are meant, such as a line feed between sentences of ours.
+    """
+    return _ACTING.sub(lambda found: found[0] if found[0] in keep else _escaped(found[0]), text)
+
+
+def _escaped(character: str) -> str:
+    short = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+    code = ord(character)
+    return short.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
 
 
 def require(condition: bool, message: str) -> None:

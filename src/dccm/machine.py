@@ -20,6 +20,7 @@ Precision = Literal["float32", "bfloat16"]
 _SPINS = "30000"
 """How often a thread that has nothing to do looks for work before it sleeps; docs/lab/load.md has what was measured."""
 
+_NO_MEMORY = ("allocate memory", "enough memory", "out of memory", "Storage size calculation overflowed")
 # Parameters of glibc's mallopt.
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
 _KEEP_BYTES = 512 * 1024 * 1024
@@ -62,7 +63,7 @@ def choose_device(name: str) -> "torch.device":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
-        torch.empty(1, device=device)
+        torch.empty(1, device=device).cpu()  # "meta" has no memory to copy from.
     except (RuntimeError, AssertionError) as error:
         raise UserError(f"device '{name}' cannot be used on this machine. Choose cpu or auto.") from error
     return device
@@ -97,6 +98,32 @@ def choose_precision(name: str, device: "torch.device") -> Precision:
             "avx512_bf16, and would only be slower. Leave it out."
         )
     return "bfloat16"
+
+
+@contextmanager
+def within_memory(what: str) -> Iterator[None]:
+    """Say in a sentence that memory is too small.
+
+    Args:
+        what: What needs it, for example "the network".
+    """
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:  # torch's own is a RuntimeError.
+        if not isinstance(error, MemoryError) and not any(word in str(error) for word in _NO_MEMORY):
+            raise
+        raise UserError(
+            f"Memory is too small for {what}. Choose smaller images, a smaller network or smaller batches."
+        ) from error
+
+
+def require_memory(needed: int, what: str) -> None:
+    """Refuse what is larger than all memory of the machine, before it is asked for in many small pieces."""
+    if hasattr(os, "sysconf") and needed > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
+        raise UserError(
+            f"Memory is too small for {what}, which needs {needed / 1e9:,.1f} GB. "
+            "Choose smaller images, a smaller network or smaller batches."
+        )
 
 
 @cache

@@ -4,9 +4,11 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO
 
 from dccm.data.images import ImageSet
+from dccm.errors import visible
 from dccm.files import csv_lines
 from dccm.runs.contents import ASSIGNMENT_COLUMNS, assignment_rows
 from dccm.runs.parquet import parquet_available
@@ -28,14 +30,14 @@ def print_clustering(clustering: "Clustering", as_json: bool) -> None:
     if as_json:
         print(json.dumps(asdict(clustering.result)))
         return
-    print(clustering.result.summary())
+    print(visible(clustering.result.summary(), keep="\n"))
     if image_set.skipped:
-        print(f"{len(image_set.skipped):,} files were skipped; {directory.skipped} says why.")
+        _say(f"{len(image_set.skipped):,} files were skipped; {directory.skipped} says why.")
     if image_set.duplicates:
-        print(f"{len(image_set.duplicates):,} images are there more than once; see {directory.duplicates}.")
+        _say(f"{len(image_set.duplicates):,} images are there more than once; see {directory.duplicates}.")
     if not parquet_available():
         print("No parquet files were written: they need pyarrow. Get it with: pip install 'dccm[data]'")
-    print(f"Assignments: {directory.assignments}\nModel:       {directory.model}\nReport:      {directory.report}")
+    _show(Assignments=directory.assignments, Model=directory.model, Report=directory.report)
 
 
 def print_prepared(image_set: ImageSet, as_json: bool) -> None:
@@ -46,7 +48,6 @@ def print_prepared(image_set: ImageSet, as_json: bool) -> None:
         odd = {name: [row._asdict() for row in getattr(image_set, name)] for name in ("skipped", "duplicates")}
         print(json.dumps(shape | odd))
         return
-    _allow_any_name()
     print(f"{count:,} images of {height} x {width} x {channels}.")
     _print_some([f"skipped    {path}: {reason}" for path, reason in image_set.skipped[:_SHOWN]], image_set.skipped)
     same = [f"duplicate  {path} is the same as {other}" for path, other in image_set.duplicates[:_SHOWN]]
@@ -58,7 +59,7 @@ def _print_some(lines: list[str], of: Sequence[object], stream: TextIO | None = 
     """A line for each of the first, and one for how many more there are."""
     if len(of) > len(lines):
         lines = [*lines, f"... and {len(of) - len(lines):,} more; --json lists all."]
-    print("".join(f"{line}\n" for line in lines), end="", file=stream)
+    print("".join(f"{visible(line)}\n" for line in lines), end="", file=stream)
 
 
 def print_predicted(predicted: "Predicted", as_json: bool, quiet: bool) -> None:
@@ -72,7 +73,7 @@ def print_predicted(predicted: "Predicted", as_json: bool, quiet: bool) -> None:
         _, clusters, _, rejected, outliers = predicted.assignments
         counts = {"rejected": rejected.sum(), "outliers": outliers.sum()}
         odd = "".join(f"{count:,} {name}, " for name, count in counts.items() if count)
-        print(f"{len(clusters):,} images assigned, {odd}{len(skipped)} skipped; see {directory.assignments}.")
+        _say(f"{len(clusters):,} images assigned, {odd}{len(skipped)} skipped; see {directory.assignments}.")
     if directory is None and not quiet:
         _print_some([f"skipped {file.path}: {file.reason}" for file in skipped[:_SHOWN]], skipped, sys.stderr)
 
@@ -96,7 +97,7 @@ def print_embedded(embedded: "Embedded", as_json: bool) -> None:
         return
     skipped = len(embedded.image_set.skipped)
     print(f"{count:,} images, {size:,} numbers each, by {embedded.encoder.name}; {skipped:,} skipped.")
-    print(f"Vectors: {embedded.directory.embedding}\nNames:   {embedded.directory.names}")
+    _show(Vectors=embedded.directory.embedding, Names=embedded.directory.names)
 
 
 def print_chosen(chosen: "Chosen", as_json: bool) -> None:
@@ -106,7 +107,8 @@ def print_chosen(chosen: "Chosen", as_json: bool) -> None:
         return
     print(f"{chosen.choice.sentence()}\n\n    K  score\n{chosen.choice.curve()}")
     if chosen.directory is not None:
-        print(f"\nRecord: {chosen.directory.choice}")
+        print()
+        _show(Record=chosen.directory.choice)
 
 
 def print_scores(scores: dict[str, float], as_json: bool) -> None:
@@ -124,10 +126,10 @@ def print_probed(probed: "Probed", as_json: bool) -> None:
 
 
 def print_csv(header: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> None:
-    """Print rows as CSV; names of files may be any bytes."""
+    """Print rows as CSV; names of files may be any bytes, and go out as they came in, except to a terminal."""
     _allow_any_name()
-    sys.stdout.writelines(csv_lines([header]))
-    sys.stdout.writelines(csv_lines(rows))
+    for line in chain(csv_lines([header]), csv_lines(rows)):
+        sys.stdout.write(visible(line[:-1]) + "\n" if sys.stdout.isatty() else line)
 
 
 def print_table(rows: list[dict[str, Any]], as_json: bool) -> None:
@@ -143,8 +145,20 @@ def print_table(rows: list[dict[str, Any]], as_json: bool) -> None:
 
     table = Table(*(str(name) for name in rows[0]), box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*("" if value is None else str(value) for value in row.values()))
+        table.add_row(*("" if value is None else visible(str(value)) for value in row.values()))
     Console(width=None if sys.stdout.isatty() else 160).print(table, markup=False, highlight=False)
+
+
+def _say(text: str) -> None:
+    """Print a sentence of ours, with names in it."""
+    print(visible(text))
+
+
+def _show(**places: object) -> None:
+    """Print where files are, below each other."""
+    wide = max(map(len, places)) + 1
+    for name, place in places.items():
+        print(f"{name + ':':{wide}} {visible(str(place))}")
 
 
 def _allow_any_name() -> None:

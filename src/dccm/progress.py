@@ -12,6 +12,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.table import Column
 
+from dccm.errors import visible
 from dccm.training.progress import Progress, Stage
 
 _SECONDS_BETWEEN_LINES = 10.0
@@ -143,6 +144,7 @@ class Display:
             self._print(text)
 
     def _print(self, text: str) -> None:
+        text = visible(text)
         if self.bar is not None:
             self.bar.console.print(text, markup=False, highlight=False)
         else:

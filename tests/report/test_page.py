@@ -12,6 +12,7 @@ import pytest
 from sklearn.datasets import load_sample_image
 
 import dccm.report
+from dccm.errors import visible
 from dccm.report import write_report
 from dccm.report.page import image_uri
 from dccm.runs.directory import RunDirectory
@@ -58,7 +59,7 @@ def test_hostile_paths_are_shown_but_never_become_markup(digits_page: Page) -> N
     assert not any("onerror" in attributes for _, attributes in digits_page.tags)
     shown = digits_page.titles()
     for path in HOSTILE_PATHS:
-        assert f"{path}\nconfidence 1.000" in shown
+        assert f"{visible(path)}\nconfidence 1.000" in shown
 
 
 def test_page_loads_nothing_from_outside(digits_page: Page) -> None:
@@ -216,7 +217,7 @@ def test_the_report_reads_runs_and_knows_nothing_of_methods_or_training() -> Non
     modules = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
     modules |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     parts = {".".join(name.split(".")[:2]) for name in modules if name.startswith("dccm")}
-    assert parts == {"dccm.data", "dccm.files", "dccm.report", "dccm.runs"}
+    assert parts == {"dccm.data", "dccm.errors", "dccm.files", "dccm.report", "dccm.runs"}
 
 
 def test_a_reliability_diagram_and_outliers_are_there_only_where_they_are_known(tmp_path: Path) -> None:

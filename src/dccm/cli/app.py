@@ -13,7 +13,7 @@ import typer
 from dccm import __version__
 from dccm.cli import options as option
 from dccm.cli.interruption import resumable, watched
-from dccm.errors import UserError
+from dccm.errors import UserError, visible
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _refuse(sentence: str) -> NoReturn:
-    print(f"dccm: {sentence}", file=sys.stderr)
+    print(f"dccm: {visible(sentence)}", file=sys.stderr)
     sys.exit(2)
 
 
@@ -279,4 +279,4 @@ def report(run: option.Run) -> None:
     from dccm.report import write_report
     from dccm.runs.directory import RunDirectory
 
-    print(write_report(RunDirectory(run)))
+    print(visible(str(write_report(RunDirectory(run)))))

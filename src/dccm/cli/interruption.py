@@ -8,6 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from dccm.errors import visible
+
 if TYPE_CHECKING:
     from dccm.progress import Display
 
@@ -60,7 +62,7 @@ def resumable(output: Path, quiet: bool) -> Iterator["Display"]:
 
 def _stop(advice: str) -> NoReturn:
     with suppress(OSError):  # The terminal may be gone.
-        print(f"\nInterrupted. {advice}", file=sys.stderr)
+        print(f"\nInterrupted. {visible(advice)}", file=sys.stderr)
     sys.exit(130)
 
 

@@ -76,6 +76,6 @@ def choose_k(
     taken = take_inputs(source, config, watcher, **reading)
     choice = choose_number(taken.inputs, asked, config, watcher.training)
     if directory is not None:
-        directory.create()
-        write_choice(directory.choice, choice)
+        with directory.filling():
+            write_choice(directory.choice, choice)
     return Chosen(choice, taken.image_set, directory)

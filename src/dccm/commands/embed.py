@@ -55,12 +55,12 @@ def embed(
     opened = open_encoder(encoder, device, cache)
     image_set = read(images, watcher, image_size=image_size, up_to=opened.preprocessing.side, fit="crop", **reading)
     features = features_of_images(image_set, opened, cache=cache, on_progress=watcher.training, say=watcher.say)
-    _write(directory, features, image_set, opened)
+    with directory.filling():
+        _write(directory, features, image_set, opened)
     return Embedded(features, image_set, opened, directory)
 
 
 def _write(directory: RunDirectory, features: Halves, image_set: ImageSet, encoder: FeatureEncoder) -> None:
-    directory.create()
     with directory.writing_embedding(image_set.names) as add:
         for rows in row_groups(len(features)):
             add(np.asarray(features[rows], dtype=np.float32))

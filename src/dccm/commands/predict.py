@@ -61,9 +61,9 @@ def predict(
     assignments = Assignments(image_set.names, assigned.clusters, assigned.confidences, rejected, assigned.outliers)
     if directory is not None:
         watcher.training(Stage("writing results", 0.0))
-        directory.create()
-        directory.write_assignments(assignments)
-        directory.write_source(image_set)
-        directory.write_left_out(image_set)
+        with directory.filling():
+            directory.write_assignments(assignments)
+            directory.write_source(image_set)
+            directory.write_left_out(image_set)
         watcher.training(Stage("writing results", 1.0))
     return Predicted(assignments, image_set, directory)

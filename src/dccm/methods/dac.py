@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dccm.arrays import ImageShape
-from dccm.config import Bounds, Count, Momentum, Positive, Section, Several
+from dccm.config import Bounds, Count, Handful, Momentum, Positive, Section, Several
 from dccm.correlations.pseudo_graph import SaturatedPairs, pair_cross_entropy, similarity
 from dccm.data.loader import Batch, Loader, equal_parts
 from dccm.data.perturb import PerturbationConfig, perturb
@@ -38,7 +38,7 @@ class DACConfig(Section):
     The paper's λ grows as evenly, by one gradient step per epoch, whose length it does not give."""
     saturated_pairs: SaturatedPairs = "rest"
     """Pairs whose similarity is within a millionth of 0 or 1 give no gradient any more, or learn on."""
-    starts: Count = 1
+    starts: Handful = 1
     """Networks that begin with different weights; from 60 % of the run on the worst are dropped, one is left."""
     mini_batch: Several = 32
     """Images in one gradient step."""

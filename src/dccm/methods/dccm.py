@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from dccm.arrays import ImageShape
-from dccm.config import Count, Momentum, NotNegative, Positive, Section, Several, Share
+from dccm.config import Count, Handful, Momentum, NotNegative, Positive, Section, Several, Share
 from dccm.correlations.local_robustness import invariance_loss, local_robustness_loss
 from dccm.correlations.mutual_information import triplet_information_loss
 from dccm.correlations.objective import LossTerms, objective
@@ -75,7 +75,7 @@ class DCCMConfig(Section):
     """Positions of the shallow map at which the critic is asked: all of them, or this many random ones."""
     deep_feature: Literal["hidden", "logits"] = "hidden"
     """Which layer is D for the critic: the first linear layer, or the last one's outputs."""
-    starts: Count = 1
+    starts: Handful = 1
     """Networks that begin with different weights; from 60 % of the run on the worst are dropped, one is left."""
     mini_batch: Several = 32
     """Images in one gradient step."""

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dccm.arrays import ImageShape
-from dccm.config import Count, Momentum, NotNegative, Positive, Section, Several, Share
+from dccm.config import Count, Handful, Momentum, NotNegative, Positive, Section, Several, Share
 from dccm.data.loader import Batch, Loader
 from dccm.methods.base import GradientMethod
 from dccm.methods.heads import (
@@ -49,7 +49,7 @@ class SCANConfig(Section):
     corruption: Momentum = 0.2
     """Share of an image's components set to zero while it learns its own label; ours, for the paper's strong
     perturbation of pictures."""
-    heads: Count = 10
+    heads: Handful = 10
     """Heads that learn from neighbours side by side; the one with the smallest loss goes on."""
     start: Start = "random"
     """Heads begin at random, as in the paper, or each where another start of k-means ends."""

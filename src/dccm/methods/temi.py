@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dccm.arrays import ImageShape
-from dccm.config import Count, Momentum, NotNegative, Positive, Section, Several, Share
+from dccm.config import Count, Handful, Momentum, NotNegative, Positive, Section, Several, Share
 from dccm.data.loader import Batch, Loader
 from dccm.methods.base import GradientMethod
 from dccm.methods.heads import (
@@ -45,7 +45,7 @@ class TEMIConfig(Section):
     """Share of its old weights that a teacher keeps in each step."""
     marginal_momentum: Momentum = 0.9
     """Share of the old mean prediction in the new one."""
-    heads: Count = 16
+    heads: Handful = 16
     """Heads that learn side by side; the paper's 50 take three times as long on a CPU."""
     start: Start = "random"
     """Heads begin at random, as in the paper, or each where another start of k-means ends."""

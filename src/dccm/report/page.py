@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from dccm.data.images import Skipped
+from dccm.errors import visible
 from dccm.files import write_atomically
 from dccm.report import plots, sureness
 from dccm.report.choice import choice_chart, choice_note
@@ -79,9 +80,8 @@ def write_report(directory: RunDirectory) -> Path:
     Returns:
         Path of the page; it needs no other file.
     """
-    page = render(gather(directory))
-    # File names need not be text, and "replace" still shows the rest of the name.
-    write_atomically(directory.report, page.encode("utf-8", errors="replace"))
+    # What charts are labelled with comes from files too; lines of the page itself stay lines.
+    write_atomically(directory.report, visible(render(gather(directory)), keep="\n"))
     return directory.report
 
 
@@ -111,7 +111,7 @@ def _embedding(directory: RunDirectory, result: RunResult) -> NDArray[np.float32
 def render(run: RunFiles) -> str:
     """The page as text."""
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True, undefined=jinja2.StrictUndefined, finalize=_shown, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"number": number_text, "decimal": decimal_text, "percent": percent_text}
     template = environment.from_string(files("dccm.report").joinpath("report.html.jinja").read_text("utf-8"))
@@ -131,6 +131,11 @@ def render(run: RunFiles) -> str:
         settings=_settings(run.result),
         versions=run.result.versions,
     )
+
+
+def _shown(value: object) -> object:
+    """Names as they may be shown; what is markup already is ours."""
+    return visible(value) if type(value) is str else value
 
 
 def _cards(run: RunFiles) -> list[Card]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dccm.documents import named_if_broken, parse_json, read_small
+from dccm.documents import check, named_if_broken, parse_json, read_small
 from dccm.errors import did_you_mean, require
 from dccm.files import write_atomically
 
@@ -143,14 +143,14 @@ def choice_from(text: bytes) -> Choice:
     """The choice that a text describes; `ValueError` says what is wrong with it."""
     document: Any = parse_json(text)
     wanted = [entry.name for entry in fields(Choice)]
-    _check(isinstance(document, dict) and sorted(document) == sorted(wanted), f"not an object of {', '.join(wanted)}")
+    check(isinstance(document, dict) and sorted(document) == sorted(wanted), f"not an object of {', '.join(wanted)}")
     for name, (rule, sound) in _RULES.items():
-        _check(sound(document[name]), f"{name} must be {rule}")
+        check(sound(document[name]), f"{name} must be {rule}")
     numbers = document["candidates"]
     for name in _CURVES:
-        _check(_are_numbers(document[name], len(numbers)), f"{name} must be a number for each candidate")
-    _check(document["suggestion"] in numbers, "suggestion must be one of the candidates")
-    _check(document["runner_up"] in [*numbers, None], "runner_up must be one of the candidates, or null")
+        check(_are_numbers(document[name], len(numbers)), f"{name} must be a number for each candidate")
+    check(document["suggestion"] in numbers, "suggestion must be one of the candidates")
+    check(document["runner_up"] in [*numbers, None], "runner_up must be one of the candidates, or null")
     return Choice(**document)
 
 
@@ -176,11 +176,6 @@ def _are_numbers(values: object, count: int) -> bool:
 
 def _is_merge(value: object) -> bool:
     return _are_numbers(value, 3)
-
-
-def _check(sound: bool, reason: str) -> None:
-    if not sound:
-        raise ValueError(reason)
 
 
 _TEXT = ("a short text", _is_text)

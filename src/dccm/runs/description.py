@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dccm.arrays import ImageShape
-from dccm.documents import UNREADABLE, filled, read_json
+from dccm.documents import UNREADABLE, check, filled, read_json
 from dccm.errors import UserError, require
 from dccm.files import write_atomically
 from dccm.runs.confidence import Confidence
@@ -46,11 +46,11 @@ class Description:
 
     def __post_init__(self) -> None:
         sides = [*self.image_shape, *(self.pretrained.image_shape if self.pretrained else ())]
-        _check(all(1 <= side <= _LONGEST_SIDE for side in sides), f"image_shape must lie in 1 to {_LONGEST_SIDE:,}")
+        check(all(1 <= side <= _LONGEST_SIDE for side in sides), f"image_shape must lie in 1 to {_LONGEST_SIDE:,}")
         temperature = self.confidence.temperature if self.confidence else 1.0
-        _check(0 < temperature < math.inf, "confidence must have a temperature above 0")
+        check(0 < temperature < math.inf, "confidence must have a temperature above 0")
         numbers = [self.reject_below or 0.0, *(self.rows or ()), *(self.confidence or ())]
-        _check(all(map(math.isfinite, numbers)), "a number is not finite")
+        check(all(map(math.isfinite, numbers)), "a number is not finite")
 
 
 def write_description(path: Path, description: Description) -> None:
@@ -85,8 +85,3 @@ def read_description(path: Path) -> Description:
 
 def _foreign(path: Path) -> UserError:
     return UserError(f"{path} is not a model description of dccm. Take it from a run or from DCCM.save.")
-
-
-def _check(sound: bool, reason: str) -> None:
-    if not sound:
-        raise ValueError(reason)

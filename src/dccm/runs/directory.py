@@ -17,9 +17,10 @@ from dccm.arrays import Bytes, Floats
 from dccm.config import Section
 from dccm.data.images import Duplicate, ImageSet, Skipped
 from dccm.data.names import Names
-from dccm.documents import filled, named_if_broken, read_json, read_json_lines, read_small
+from dccm.documents import check, filled, named_if_broken, read_json, read_json_lines, read_small
 from dccm.errors import UserError, require
 from dccm.files import read_csv, whole_file, write_atomically, write_csv
+from dccm.locks import held
 from dccm.npy import map_array, read_arrays
 from dccm.runs.contents import (
     ASSIGNMENT_COLUMNS,
@@ -40,6 +41,7 @@ from dccm.runs.contents import (
 from dccm.runs.parquet import as_text, row_groups, write_parquet
 from dccm.runs.result import RunResult, result_from
 
+_LOCK = "run.lock"
 _THUMBNAILS = 24
 """Most confident images of a cluster that the report shows."""
 _REPAIR = "take a sound copy, or write the folder anew"
@@ -87,9 +89,21 @@ class RunDirectory:
         require(self.path.is_dir(), f"output must be a folder, and {self.path} is a file. Choose another folder.")
         holds, way = ("a run already", ", or resume that run") if self.holds_run else ("other files", "")
         require(
-            not any(self.path.iterdir()),
+            not any(path.name != _LOCK for path in self.path.iterdir()),
             f"The output folder {self.path} holds {holds}, and nothing is overwritten. Choose another one{way}.",
         )
+
+    @contextmanager
+    def filling(self, *, resume: bool = False) -> Iterator[None]:
+        """Make the folder and hold it for this process alone; unless a run is resumed it has to be empty."""
+        if resume:
+            self.require()
+        else:
+            self.create()
+        with held(self.path / _LOCK, str(self.path)):
+            if not resume:
+                self.require_free()  # Another process may just be done.
+            yield
 
     def create(self) -> None:
         """Make the folder, unless it is there and empty; any other is refused."""
@@ -185,9 +199,9 @@ class RunDirectory:
             assignments = reader.assignments(paths)
             if result is not None:
                 found = assignments.clusters
-                _check(len(paths) == result.n_images, f"{len(paths)} images, but result.json counts {result.n_images}")
+                check(len(paths) == result.n_images, f"{len(paths)} images, but result.json counts {result.n_images}")
                 inside = bool(((found >= 0) & (found < result.n_clusters)).all())
-                _check(inside, f"a cluster number outside 0 to {result.n_clusters - 1}")
+                check(inside, f"a cluster number outside 0 to {result.n_clusters - 1}")
             return assignments
 
     def _columns(self) -> tuple[str, ...]:
@@ -235,7 +249,7 @@ class RunDirectory:
         with _reading(self.embedding):
             features: Floats = map_array(self.embedding)
             sound = features.ndim == 2 and features.dtype == np.float32
-            _check(sound, f"features must be float32 (N, D), got {features.dtype} {features.shape}")
+            check(sound, f"features must be float32 (N, D), got {features.dtype} {features.shape}")
             return features
 
     def write_thumbnails(self, images: Bytes, assignments: Assignments) -> None:
@@ -256,10 +270,10 @@ class RunDirectory:
             arrays = read_arrays(self.thumbnails, _LARGEST_THUMBNAILS)
             images, row = arrays["images"], arrays["row"]
             shaped = images.dtype == np.uint8 and images.ndim == 4 and 0 not in images.shape[1:]
-            _check(shaped, f"images must be uint8 (M, H, W, C), got {images.dtype} {images.shape}")
+            check(shaped, f"images must be uint8 (M, H, W, C), got {images.dtype} {images.shape}")
             fitting = row.shape == images.shape[:1] and row.dtype.kind in "iu"
-            _check(fitting, "row must give one whole number for each image")
-            _check(bool(((row >= 0) & (row < n_images)).all()), "a row that assignments.csv does not have")
+            check(fitting, "row must give one whole number for each image")
+            check(bool(((row >= 0) & (row < n_images)).all()), "a row that assignments.csv does not have")
             return Thumbnails(images, row.astype(np.int64))
 
     def write_result(self, result: RunResult) -> None:
@@ -282,8 +296,3 @@ def _reading(path: Path) -> Iterator[None]:
     require(path.is_file(), f'There is no {path.name} in {path.parent}; "dccm cluster" writes a run directory.')
     with named_if_broken(path, _REPAIR):
         yield
-
-
-def _check(sound: bool, reason: str) -> None:
-    if not sound:
-        raise ValueError(reason)

@@ -8,7 +8,7 @@ from dccm.arrays import ImageShape, Inputs
 from dccm.config import Settings, TrainingConfig
 from dccm.data.loader import Loader
 from dccm.errors import require
-from dccm.machine import choose_device, choose_precision, keep_memory, require_compiler, using_threads
+from dccm.machine import choose_device, choose_precision, keep_memory, require_compiler, using_threads, within_memory
 from dccm.methods.base import DirectMethod
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.networks.map_encoder import MapEncoder
@@ -103,7 +103,7 @@ def fit(
         len(views) == wanted, f"views must be as many as the settings say, {wanted}, got {len(views)}. See views_of."
     )
     keep_memory()
-    with using_threads(config.training.threads):
+    with using_threads(config.training.threads), within_memory("training"):
         begun = model or new_model(images, config)
         fitted = _fitted(begun, begun.loader(images, views), checkpoints, resume, on_progress)
         fit_confidence(fitted.model, images, views, on_progress or ignore)

@@ -15,7 +15,7 @@ from dccm.data.loader import Loader
 from dccm.errors import UserError, require
 from dccm.grouping.agreement import tempered
 from dccm.grouping.outliers import Sample, are_far
-from dccm.machine import choose_device
+from dccm.machine import choose_device, require_memory, within_memory
 from dccm.methods import METHODS, build_method
 from dccm.methods.base import Clusterer, GradientMethod
 from dccm.networks.seeds import drawn_from
@@ -71,6 +71,7 @@ class Model:
     @classmethod
     def untrained(cls, shape: ImageShape, config: RunConfig) -> "Model":
         """Fresh weights, decided by the seed alone; the caller's own random state stays as it is."""
+        _require_memory(shape, config)
         with drawn_from(config.training.seed):
             method = build_method(config.method, shape, config.data.n_clusters, config.own)
         return cls(_placed(method, config.training.device), shape, config)
@@ -207,6 +208,14 @@ def _placed(method: Clusterer[Any], device: str) -> Clusterer[Any]:
     method.to(choose_device(device))
     method.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return method
+
+
+def _require_memory(shape: ImageShape, config: RunConfig) -> None:
+    """Refuse a network whose weights do not fit into memory, before they are drawn one by one."""
+    with within_memory("the network"), torch.device("meta"):  # Takes no memory.
+        method = METHODS[config.method](shape, config.data.n_clusters, config.own)
+    weights = method.state_dict().values()
+    require_memory(sum(weight.numel() * weight.element_size() for weight in weights), "the network")
 
 
 def _with_weights(config: RunConfig, shape: ImageShape, folder: Path) -> Clusterer[Any]:

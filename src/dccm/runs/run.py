@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dccm.arrays import Inputs
 from dccm.data.images import ImageSet
@@ -86,25 +87,27 @@ def run(
     if reject is not None:
         require_graded(model.method, config.method)
     say(_introduction(image_set, model))
-    checkpoint = _begin(image_set, config, directory, resume, say)
-    if choice is not None:
-        write_choice(directory.choice, choice)
-    history: list[Record] = list(checkpoint.position.history) if checkpoint else []
+    with directory.filling(resume=resume):
+        checkpoint = _begin(image_set, config, directory, resume, say)
+        if choice is not None:
+            write_choice(directory.choice, choice)
+        history: list[Record] = list(checkpoint.position.history) if checkpoint else []
 
-    def keep(progress: Progress | Stage) -> None:
-        if isinstance(progress, Progress) and progress.record is not None:
-            history.append(progress.record)
-            directory.write_history(history)
-        on_progress(progress)
+        def keep(progress: Progress | Stage) -> None:
+            if isinstance(progress, Progress) and progress.record is not None:
+                history.append(progress.record)
+                directory.write_history(history)
+            on_progress(progress)
 
-    checkpoints = CheckpointFolder(directory.checkpoints, config.settings())
-    fitted = fit(inputs, config, model=model, views=views, checkpoints=checkpoints, resume=checkpoint, on_progress=keep)
-    with directory.writing_embedding(image_set.names) as add:
-        assigned = fitted.model.assign(inputs, take_features=add, on_progress=on_progress)
-    fitted.model.reject_below = reject and threshold(reject, assigned.confidences)
-    on_progress(Stage("writing results", 0.0))
-    result = _fill(directory, image_set, config, fitted, assigned, baseline)
-    on_progress(Stage("writing results", 1.0))
+        checkpoints = CheckpointFolder(directory.checkpoints, config.settings())
+        begun: dict[str, Any] = {"model": model, "checkpoints": checkpoints, "resume": checkpoint}
+        fitted = fit(inputs, config, views=views, on_progress=keep, **begun)
+        with directory.writing_embedding(image_set.names) as add:
+            assigned = fitted.model.assign(inputs, take_features=add, on_progress=on_progress)
+        fitted.model.reject_below = reject and threshold(reject, assigned.confidences)
+        on_progress(Stage("writing results", 0.0))
+        result = _fill(directory, image_set, config, fitted, assigned, baseline)
+        on_progress(Stage("writing results", 1.0))
     return Clustering(directory, result, image_set, fitted.model)
 
 
@@ -131,8 +134,6 @@ def _begin(
         require_same(directory, parse_config(config_text(begun, config.sections)))
         checkpoint = _newest(directory, say)
         require_trained_with(directory, checkpoint, config)
-    else:
-        directory.create()
     directory.write_config(begun, config.sections)
     directory.write_source(image_set)
     directory.write_left_out(image_set)

@@ -3,9 +3,10 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import replace
+from typing import NoReturn
 
 import torch
 from torch import Tensor
@@ -18,7 +19,10 @@ from dccm.training.clock import Clock, set_learning_rates, share_done
 from dccm.training.collapse import Watched
 from dccm.training.position import Position
 from dccm.training.progress import Progress, Record
-from dccm.training.update import Learner, Moment, computed_in
+from dccm.training.update import Learner, Moment, Update, computed_in
+
+_BEYOND = 1e15
+"""Weights of this size are on their way to infinity."""
 
 
 class InterruptedRunError(Exception):
@@ -92,6 +96,8 @@ class _Run:
                 if over:
                     break
         self.take_snapshot()
+        if not self.is_sound():
+            self.stop_at_broken_loss("a weight", math.inf)
         self.write_snapshot()
 
     def learn_from(self, batch: Batch) -> None:
@@ -101,7 +107,7 @@ class _Run:
         sums: dict[str, Tensor] = {}
         counts: Counter[str] = Counter()
         watched = None
-        for update in computed_in(self.config.precision, iter(self.learner.updates(batch)), batch.images.device):
+        for update in self.updates(batch):
             update.step(self.learner.workers)
             for name, value in ({"loss": update.loss} | dict(update.terms)).items():
                 sums[name] = sums.get(name, 0) + value.detach()
@@ -111,6 +117,20 @@ class _Run:
             if self.is_out_of_time():
                 break  # Not at the end of the large batch, which can be a minute away.
         self.add(sums, counts, watched)
+
+    def updates(self, batch: Batch) -> Iterator[Update]:
+        """Those of the method, which may not get through a batch with weights that are no numbers any more."""
+        try:
+            yield from computed_in(self.config.precision, iter(self.learner.updates(batch)), batch.images.device)
+        except (RuntimeError, ValueError, IndexError):
+            if self.is_sound():
+                raise
+            self.stop_at_broken_loss("a weight", math.inf)
+
+    def is_sound(self) -> bool:
+        """Whether all weights are numbers that something can be computed with."""
+        weights = self.learner.state_dict().values()
+        return all(bool((weight.abs() < _BEYOND).all()) for weight in weights if weight.is_floating_point())
 
     def add(self, sums: dict[str, Tensor], counts: Counter[str], watched: Watched | None) -> None:
         """Take a large batch's losses and counts into the epoch's; a loss that is no number ends the run."""
@@ -123,7 +143,7 @@ class _Run:
             sizes = [int(size) for size in watched.cluster_sizes]
             self.position.add_clusters(sizes, float(watched.confident), float(watched.linked))
 
-    def stop_at_broken_loss(self, name: str, value: float) -> None:
+    def stop_at_broken_loss(self, name: str, value: float) -> NoReturn:
         path = self.write_snapshot()
         where = f"The last good checkpoint is {path}." if path else "No checkpoint was kept."
         raise UserError(
