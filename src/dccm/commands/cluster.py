@@ -110,8 +110,8 @@ def cluster(
 
 def default_output(images: Any) -> Path:
     """The run directory of images for which none is named."""
-    name = Path(images).resolve().stem if isinstance(images, str | Path) and str(images) != "-" else ""
-    return Path(f"dccm-{name or 'run'}")
+    name = Path(images).stem if isinstance(images, str | Path) else ""
+    return Path("dccm-run" if name in ("", "..", "-") else f"dccm-{name}")
 
 
 def _resumed(directory: RunDirectory, given: Settings, asked: Asked | None) -> RunConfig:
