@@ -3,7 +3,7 @@ import torch
 
 from dccm.arrays import ImageShape
 from dccm.data.loader import Loader
-from dccm.methods.dccm import begin_from_kmeans
+from dccm.methods.heads import begin_from_kmeans
 from dccm.networks import build_encoder
 from dccm.networks.base import Encoder, NetworkConfig
 from dccm.networks.head import VectorHead

@@ -13,7 +13,6 @@ A folder of the cache belongs to one source and one way of preparing it:
 import io
 import json
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -26,7 +25,7 @@ import numpy as np
 from dccm.arrays import Bytes
 from dccm.data.checked import HEAD, checksum
 from dccm.documents import UNREADABLE, filled, read_json
-from dccm.files import csv_lines, write_atomically
+from dccm.files import csv_lines, locked_file, write_atomically
 
 FORMAT = 2
 FILES = ("images.npy", "kept.i64", "hashes.u64", "manifest.csv")
@@ -168,19 +167,12 @@ def is_in_use(folder: Path) -> bool:
 def locked(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold a folder of the cache for this process alone; the lock ends with the process, however that ends."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("a+b") as file:
-        if sys.platform == "win32":
-            import msvcrt
 
-            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
-        else:
-            import fcntl
+    def wait() -> bool:
+        waiting()
+        return True
 
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                waiting()
-                fcntl.flock(file, fcntl.LOCK_EX)
+    with locked_file(folder / "lock", wait):
         yield
 
 

@@ -33,7 +33,8 @@ class SharedScale(nn.Module):
     def forward(self, logits: Tensor) -> Tensor:
         """Norm the logits, (B, K)."""
         # What is taken away from all clusters alike changes no probability.
-        return self.norm(logits.reshape(-1, 1)).view_as(logits) * self.scale
+        normed: Tensor = self.norm(logits.reshape(-1, 1)).view_as(logits)
+        return normed * self.scale
 
 
 class ShareNorm(nn.Module):

@@ -72,6 +72,7 @@ class RunDirectory:
         self.choice = self.path / "choice.json"
         self.model = self.path / "model"
         self.checkpoints = self.path / "checkpoints"
+        self.milestones = self.path / "milestones"
         self.report = self.path / "report.html"
 
     def __repr__(self) -> str:
