@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test lint slow faults fuzz bench bench-check coverage clean
+.PHONY: setup demo test lint slow faults fuzz sbom audit bench bench-check coverage clean
 
 setup: .venv/ready
 
@@ -51,6 +51,14 @@ bench-check: setup
 	$(BIN)/python -m benchmarks.speed --check
 	$(BIN)/python -m benchmarks.load --force --check
 	$(BIN)/python -m benchmarks.features --force --check
+
+# What is installed, for those who have to know.
+sbom: setup
+	$(BIN)/cyclonedx-py environment $(BIN)/python --output-reproducible --of JSON -o dccm.cdx.json
+
+# Known vulnerabilities of the pinned set; needs the network.
+audit: setup
+	$(BIN)/pip-audit --requirement requirements.txt --no-deps --disable-pip
 
 coverage: setup
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q --cov=dccm --cov-report=term-missing

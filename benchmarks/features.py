@@ -34,7 +34,8 @@ from dccm.data.synthetic import bars
 from dccm.machine import keep_memory, require_compiler
 from dccm.networks.efficientnet import PREPROCESSING, EfficientNetLite0
 from dccm.networks.efficientnet_onnx import graph_of
-from dccm.networks.efficientnet_weights import NAME, folded_network, weights_file
+from dccm.networks.efficientnet_weights import folded_network, weights_file
+from dccm.networks.encoders import LITE0 as NAME
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.networks.onnx_encoder import OnnxSession, scaled
 from dccm.networks.pretrained import open_encoder

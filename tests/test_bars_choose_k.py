@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from benchmarks.choose_k import SETS, is_close, tried
 
-from dccm.networks.efficientnet_weights import is_installed
+from dccm.networks.encoders import is_installed
 
 
 @pytest.mark.data

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dccm.errors import UserError
-from dccm.files import csv_lines, read_csv, write_csv
+from dccm.files import amount, csv_lines, read_csv, write_csv
 from tests.support import few_examples
 
 cells = st.text(st.sampled_from("a,\"'\r\n\t\0 é\udcff") | st.characters(exclude_categories=["Cs"]), min_size=1)
@@ -73,3 +73,31 @@ def test_whatever_stops_the_writing_of_a_file_leaves_nothing_half_written(tmp_pa
     with pytest.raises(KeyboardInterrupt):
         write_csv(tmp_path / "a.csv", ("path",), rows())
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        (0, "0 bytes"),
+        (99, "99 bytes"),
+        (1500, "1.5 kB"),
+        (250_000, "0.2 MB"),
+        (7_300_000, "7.3 MB"),
+        (2 * 10**9, "2.0 GB"),
+    ],
+)
+def test_amounts_are_never_nothing_unless_they_are(size: int, words: str) -> None:
+    assert amount(size) == words
+
+
+def test_a_table_of_a_million_columns_is_refused_at_once(tmp_path: Path) -> None:
+    content = "path,label," + ",".join(["x"] * 1_000_000)
+    with pytest.raises(UserError, match="its first line names 1,000,002 columns, more than 1,000"):
+        rows_of(tmp_path / "a.csv", f"{content}\n" * 3)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes by name are Unix's")
+def test_a_pipe_is_no_table(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.csv")
+    with pytest.raises(UserError, match=r"a\.csv is broken \(not a regular file\); write it anew"):
+        list(read_csv(tmp_path / "a.csv", ("path",), "write it anew"))

@@ -70,7 +70,7 @@ def test_a_grid_of_numpys_numbers_is_searched() -> None:
     images = bars(40, side=8)
     grid = {"n_clusters": np.arange(2, 4), "settings": [{"n_init": np.int32(2)}]}
     search = GridSearchCV(
-        ImageClusterer(method="kmeans", random_state=np.int64(0)),
+        ImageClusterer(method="kmeans", random_state=int(np.int64(0))),
         grid,
         scoring=lambda *_: 0.0,
         cv=2,

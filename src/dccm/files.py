@@ -61,6 +61,14 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def amount(size: int) -> str:
+    """So many bytes as people say it."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit / 10:
+            return f"{size / unit:.1f} {name}"
+    return f"{size} bytes"
+
+
 def disk_error(error: OSError, doing: str, kept: str, again: str, elsewhere: str) -> UserError:
     """Trouble with the disk in one sentence.
 

@@ -11,12 +11,10 @@ from dccm.commands.cluster import cluster
 from dccm.data.images import ImageSet
 from dccm.data.look import are_photographs
 from dccm.data.read import open_source
-from dccm.networks import efficientnet_weights
+from dccm.networks import encoders
 from tests.commands.test_vectors import coloured
 
-installed = pytest.mark.skipif(
-    not efficientnet_weights.is_installed(), reason="the extra 'pretrained' is not installed"
-)
+installed = pytest.mark.skipif(not encoders.is_installed(), reason="the extra 'pretrained' is not installed")
 
 
 def folder_of(path: Path, side: int = 48, mode: str = "RGB", count: int = 12) -> Path:
@@ -92,7 +90,7 @@ def test_whoever_names_something_is_not_overruled(named: dict[str, Any], tmp_pat
 def test_without_the_extra_images_are_learnt_from_alone_and_it_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(efficientnet_weights, "is_installed", lambda _: False)
+    monkeypatch.setattr("dccm.runs.automatic.is_installed", lambda _: False)
     listener = Listener()
     given: dict[str, Any] = {"output": tmp_path / "run", "cache": tmp_path / "cache"}
     made = cluster(folder_of(tmp_path / "images"), 3, "kmeans", encoder="auto", watcher=listener, **given)

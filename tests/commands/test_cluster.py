@@ -156,3 +156,16 @@ def test_the_digits_by_name_take_their_table_of_the_preset(tmp_path: Path) -> No
     assert (made.result.dataset, made.result.n_images) == ("digits", 1797)
     assert RunDirectory(tmp_path / "run").read_config().begun.dataset == "digits"
     assert json.loads(made.directory.result.read_text())["scores"]["acc"] > 0.5
+
+
+def test_the_default_output_is_named_after_the_folder_that_dots_mean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = tmp_path / "photos.2024" / "inner"
+    inner.mkdir(parents=True)
+    monkeypatch.chdir(inner)
+    assert [str(default_output(place)) for place in (".", "..", "../", "/", inner.parent)] == [
+        "dccm-inner", "dccm-photos.2024", "dccm-photos.2024", "dccm-run", "dccm-photos.2024",
+    ]  # fmt: skip
+    assert str(default_output("set.v2.tar.gz")) == "dccm-set.v2"
+    assert len(str(default_output("x" * 5000))) < 255

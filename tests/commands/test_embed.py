@@ -12,7 +12,7 @@ from dccm.commands.embed import embed
 from dccm.commands.lists import list_encoders
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
-from dccm.networks.pretrained import ENCODERS
+from dccm.networks.encoders import ENCODERS
 from dccm.runs.directory import RunDirectory
 from tests.networks.weights import write_weights
 from tests.test_cli import dccm

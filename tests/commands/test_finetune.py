@@ -11,7 +11,7 @@ from dccm.commands.cluster import cluster
 from dccm.commands.predict import predict
 from dccm.errors import UserError
 from dccm.estimators import ImageClusterer
-from dccm.networks.efficientnet_weights import is_installed
+from dccm.networks.encoders import is_installed
 from tests.commands.test_vectors import coloured
 from tests.networks.weights import write_weights
 

@@ -10,7 +10,8 @@ import torch
 from dccm.machine import using_threads
 from dccm.networks import efficientnet_onnx as module
 from dccm.networks.efficientnet_onnx import fastest_encoder, graph_of
-from dccm.networks.efficientnet_weights import efficientnet_lite0, is_installed
+from dccm.networks.efficientnet_weights import efficientnet_lite0
+from dccm.networks.encoders import is_installed
 from dccm.networks.feature_encoder import Preprocessing, TorchEncoder
 from dccm.networks.onnx_encoder import OnnxEncoder, OnnxSession, scaled
 from dccm.networks.pretrained import open_encoder

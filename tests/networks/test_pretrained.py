@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from dccm.errors import UserError
-from dccm.networks.pretrained import ENCODERS, open_encoder, require_encoder
+from dccm.networks.encoders import ENCODERS, require_encoder
+from dccm.networks.pretrained import open_encoder
 from tests.networks.weights import write_weights
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (2, 16, 16, 3), dtype=np.uint8)

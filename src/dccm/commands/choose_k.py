@@ -9,7 +9,7 @@ from dccm.commands.reading import Reading, open_images
 from dccm.data.datasets import data_set_name
 from dccm.data.images import ImageSet
 from dccm.errors import require
-from dccm.networks.pretrained import SCRATCH
+from dccm.networks.encoders import SCRATCH
 from dccm.progress import SILENT, Watcher
 from dccm.runs.automatic import AUTO as ANY
 from dccm.runs.choice import AUTO, Choice, write_choice

@@ -110,8 +110,14 @@ def cluster(
 
 def default_output(images: Any) -> Path:
     """The run directory of images for which none is named."""
-    name = Path(images).stem if isinstance(images, str | Path) else ""
-    return Path("dccm-run" if name in ("", "..", "-") else f"dccm-{name}")
+    if not isinstance(images, str | Path) or str(images) == "-":
+        return Path("dccm-run")
+    place = Path(images)
+    if place.name in ("", ".."):  # This folder, or the one above it.
+        place = place.resolve()
+    # Only files have endings: a folder may be called "photos.2024".
+    name = place.name if place.is_dir() else place.stem.removesuffix(".tar")
+    return Path(f"dccm-{name[:100] or 'run'}")
 
 
 def _resumed(directory: RunDirectory, given: Settings, asked: Asked | None) -> RunConfig:

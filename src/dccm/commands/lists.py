@@ -1,14 +1,13 @@
-"""What there is to choose from: rows of a table, each a dictionary of its columns."""
+"""What there is to choose from: rows of a table, each a dictionary of its columns; without torch where it can be."""
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from dccm.config import read_presets
-from dccm.methods import METHODS
-from dccm.methods.base import Clusterer
-from dccm.networks.pretrained import ENCODERS, SCRATCH, Kind, kind_of, open_encoder
-from dccm.runs.config import make_config
+from dccm.methods import METHODS, method_facts
+from dccm.methods.facts import Facts
+from dccm.networks.encoders import ENCODERS, SCRATCH, Kind, kind_of
 from dccm.runs.speeds import known_speeds, measure_encoder
 
 Rows = list[dict[str, Any]]
@@ -16,17 +15,18 @@ Rows = list[dict[str, Any]]
 
 def list_methods() -> Rows:
     """The methods: year, what they take and learn, rough cost, citation."""
+    facts = {name: method_facts(name) for name in METHODS}
     return [
-        {"method": name, "year": kind.year, "takes": _takes(kind)}
-        | {"learns": kind.learns, "cost": kind.cost, "citation": kind.citation}
-        for name, kind in METHODS.items()
+        {"method": name, "year": known.year, "takes": _takes(known)}
+        | {"learns": known.learns, "cost": known.cost, "citation": known.citation}
+        for name, known in facts.items()
     ]
 
 
-def _takes(kind: type[Clusterer[Any]]) -> str:
-    if kind.needs_vectors:
+def _takes(known: Facts) -> str:
+    if known.needs_vectors:
         return "vectors"
-    return "images, vectors" if kind.takes_vectors else "images"
+    return "images, vectors" if known.takes_vectors else "images"
 
 
 def list_encoders(cache: str | Path | None = None) -> Rows:
@@ -64,6 +64,8 @@ def measure(encoder: str, device: str = "auto", cache: str | Path | None = None)
         device: Where to compute.
         cache: Where it is kept; None: the user's cache folder.
     """
+    from dccm.networks.pretrained import open_encoder
+
     measure_encoder(open_encoder(encoder, device, cache), cache)
 
 
@@ -78,5 +80,7 @@ def list_presets(method: str) -> Rows:
 
 def list_settings(method: str, preset: str, dataset: str) -> Rows:
     """All settings of one preset."""
+    from dccm.runs.config import make_config  # It comes with torch, which takes seconds; other lists go without.
+
     settings = make_config(method, preset, dataset).settings()
     return [{"setting": name, "value": value} for name, value in settings.items()]

@@ -60,9 +60,12 @@ class AAEMethod(GradientMethod[AAEConfig]):
         self.decoder = Decoder(shape, self.config.code_size)
         self.discriminator = code_discriminator(self.config.code_size)
         self.readout = KMeansReadout(n_clusters)
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for each of the losses."""
         painters = [*self.encoder.parameters(), *self.decoder.parameters()]
         rate, betas = self.config.adversarial_learning_rate, (0.5, 0.999)
-        self.optimizers = {
+        return {
             "reconstruction": torch.optim.Adam(painters, lr=self.config.learning_rate),
             "discriminator": torch.optim.Adam(self.discriminator.parameters(), lr=rate, betas=betas),
             "generator": torch.optim.Adam(self.encoder.parameters(), lr=rate, betas=betas),

@@ -51,7 +51,10 @@ class AEMethod(GradientMethod[AEConfig]):
         super().__init__(shape, n_clusters, config)
         self.encoder, self.decoder, _ = autoencoder(config.network, config.encoder, shape, n_clusters)
         self.readout = KMeansReadout(n_clusters)
-        self.optimizers = {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate, fused=True)}
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for all weights."""
+        return {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate, fused=True)}
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """For each mini-batch, the distance of its pixels, which lie in [0, 1]."""

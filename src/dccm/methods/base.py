@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import torch
@@ -114,8 +115,6 @@ class GradientMethod(Clusterer[LearningConfig]):
     Those that learn features only leave `predict` to the readout, which is fitted when the training is over.
     """
 
-    optimizers: Mapping[str, torch.optim.Optimizer]
-    """By name, for checkpoints and schedules."""
     workers: Workers = ALONE
     """The processes that train together."""
     on_progress: OnProgress = staticmethod(ignore)
@@ -125,6 +124,19 @@ class GradientMethod(Clusterer[LearningConfig]):
     def __init__(self, shape: ImageShape, n_clusters: int, config: LearningConfig) -> None:
         super().__init__(shape, n_clusters, config)
         self.readout: KMeansReadout | None = None
+
+    @abstractmethod
+    def new_optimizers(self) -> Mapping[str, torch.optim.Optimizer]:
+        """What steps on the losses, by name; weights stay the same objects from here on."""
+
+    @cached_property
+    def optimizers(self) -> Mapping[str, torch.optim.Optimizer]:
+        """By name, for checkpoints and schedules.
+
+        They are made when training asks for them: the first one makes torch import its compiler, which takes seconds,
+        and a model that is loaded to predict needs none.
+        """
+        return self.new_optimizers()
 
     @property
     def fewest_images(self) -> int:

@@ -53,9 +53,12 @@ class BiGANMethod(GradientMethod[BiGANConfig]):
         self.generator = Decoder(shape, self.config.code_size)
         self.discriminator = PairDiscriminator(shape, self.config.code_size)
         self.readout = KMeansReadout(n_clusters)
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for each side."""
         rate, betas = self.config.learning_rate, (self.config.momentum, 0.999)
         both = [*self.encoder.parameters(), *self.generator.parameters()]
-        self.optimizers = {
+        return {
             "discriminator": torch.optim.Adam(self.discriminator.parameters(), lr=rate, betas=betas),
             "generator": torch.optim.Adam(both, lr=rate, betas=betas),
         }

@@ -106,8 +106,11 @@ class DACMethod(GradientMethod[DACConfig]):
     def __init__(self, shape: ImageShape, n_clusters: int, config: DACConfig) -> None:
         super().__init__(shape, n_clusters, config)
         self.encoder = build_encoder(config.encoder, shape, n_clusters)
-        rmsprop = torch.optim.RMSprop(self.parameters(), lr=config.learning_rate, alpha=config.rmsprop_alpha)
-        self.optimizers = {"all": rmsprop}
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for all weights."""
+        rmsprop = torch.optim.RMSprop(self.parameters(), lr=self.config.learning_rate, alpha=self.config.rmsprop_alpha)
+        return {"all": rmsprop}
 
     def before_epoch(self, loader: Loader, moment: Moment) -> None:
         """A head on vectors begins where k-means ends."""

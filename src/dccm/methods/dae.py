@@ -51,7 +51,10 @@ class DAEMethod(GradientMethod[DAEConfig]):
         self.map_decoder = MapDecoder(self.encoder.map_channels, shape)
         self.decoder = Decoder(map_shape(self.encoder, shape), self.encoder.feature_size)
         self.readout = KMeansReadout(n_clusters)
-        self.optimizers = {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)}
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for all weights."""
+        return {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)}
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """For each mini-batch, the losses of both levels."""

@@ -132,13 +132,13 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
         self.mined = PerImage(n_clusters) if config.mined_by else None
         # The mutual information alone teaches features only, and the last layer says nothing.
         self.readout = None if config.learns_clusters else KMeansReadout(n_clusters)
-        self.optimizers = {"all": self._new_optimizer()}
 
-    def _new_optimizer(self) -> torch.optim.Optimizer:
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for all weights."""
         rate = self.config.learning_rate
         if self.config.optimizer == "adam":
-            return torch.optim.Adam(self._weights(), lr=rate)
-        return torch.optim.RMSprop(self._weights(), lr=rate, alpha=self.config.rmsprop_alpha)
+            return {"all": torch.optim.Adam(self._weights(), lr=rate)}
+        return {"all": torch.optim.RMSprop(self._weights(), lr=rate, alpha=self.config.rmsprop_alpha)}
 
     def _weights(self) -> list[dict[str, Any]]:
         """All weights; pretrained ones take smaller steps."""

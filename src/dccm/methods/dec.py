@@ -109,9 +109,12 @@ class DECMethod(GradientMethod[DECConfig]):
         self.targets = PerImage(n_clusters)  # p of all images, once there are centres.
         self.scale: Tensor
         self.register_buffer("scale", torch.ones(()))  # Of the pixels.
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for each stage."""
         both = [*self.encoder.parameters(), *self.decoder.parameters()]
         clustering = [*self.encoder.parameters(), self.centres]
-        self.optimizers = {
+        return {
             "autoencoder": torch.optim.Adam(both, lr=self.config.learning_rate, fused=True),
             "clustering": torch.optim.Adam(clustering, lr=self.config.clustering_rate, fused=True),
         }

@@ -87,7 +87,10 @@ class DeCNNMethod(GradientMethod[DeCNNConfig]):
         self.first = DeconvolutionLayer(shape.channels, self.config.first_maps, self.config.filter_side)
         self.second = DeconvolutionLayer(self.config.first_maps, self.config.second_maps, self.config.filter_side)
         self.readout = KMeansReadout(n_clusters)
-        self.optimizers = {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)}
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for all weights."""
+        return {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)}
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """For each mini-batch, infer the maps, then let the filters learn with the maps held fixed."""

@@ -72,13 +72,16 @@ class DeepClusterMethod(GradientMethod[DeepClusterConfig]):
         self.encoder = build_encoder(config.encoder, shape, self.pseudo_classes)
         self.pseudo_labels = PerImage(dtype=torch.int64)
         self.readout = KMeansReadout(n_clusters)
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for all weights."""
         sgd = torch.optim.SGD(
             self.parameters(),
             lr=self.config.learning_rate,
             momentum=self.config.momentum,
             weight_decay=self.config.weight_decay,
         )
-        self.optimizers = {"all": sgd}
+        return {"all": sgd}
 
     def before_epoch(self, loader: Loader, moment: Moment) -> None:
         """Cluster the features, and begin with a new classifier: numbers of clusters mean nothing from one to the next.

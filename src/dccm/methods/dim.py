@@ -58,7 +58,10 @@ class DIMMethod(GradientMethod[DIMConfig]):
         self.encoder = build_encoder(config.encoder, shape, n_clusters)
         self.critic = Critic(self.encoder.map_channels, self.encoder.feature_size)
         self.readout = KMeansReadout(n_clusters)
-        self.optimizers = {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)}
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for all weights."""
+        return {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)}
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Raise the mutual information in mini-batches."""

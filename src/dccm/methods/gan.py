@@ -50,8 +50,11 @@ class GANMethod(GradientMethod[GANConfig]):
         self.generator = Decoder(shape, self.config.noise_size)
         self.discriminator = Discriminator(shape)
         self.readout = KMeansReadout(n_clusters)
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for each side."""
         rate, betas = self.config.learning_rate, (self.config.momentum, 0.999)
-        self.optimizers = {
+        return {
             "discriminator": torch.optim.Adam(self.discriminator.parameters(), lr=rate, betas=betas),
             "generator": torch.optim.Adam(self.generator.parameters(), lr=rate, betas=betas),
         }

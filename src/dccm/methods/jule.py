@@ -115,7 +115,10 @@ class JULEMethod(GradientMethod[JULEConfig]):
         self.clusters = PerImage(dtype=torch.int64)  # Clusters of all images, once they are known.
         self.begun: Tensor
         self.register_buffer("begun", torch.zeros((), dtype=torch.long))  # Periods.
-        self.optimizers = {"all": torch.optim.Adam(self.encoder.parameters(), lr=self.config.learning_rate)}
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """Of the encoder."""
+        return {"all": torch.optim.Adam(self.encoder.parameters(), lr=self.config.learning_rate)}
 
     def before_epoch(self, loader: Loader, moment: Moment) -> None:
         """At the start of a period: merge a share of the clusters; at the very first, clusters of small images."""

@@ -58,8 +58,11 @@ class NATMethod(GradientMethod[NATConfig]):
         self.targets = PerImage(self.config.target_size)
         self.assignment = PerImage(dtype=torch.int64)
         self.readout = KMeansReadout(n_clusters)
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for all weights."""
         sgd = torch.optim.SGD(self.parameters(), lr=self.config.learning_rate, momentum=self.config.momentum)
-        self.optimizers = {"all": sgd}
+        return {"all": sgd}
 
     def before_epoch(self, loader: Loader, moment: Moment) -> None:
         """At the very start, draw the targets; they come in random order, so image n takes target n."""

@@ -53,13 +53,16 @@ class RotNetMethod(GradientMethod[RotNetConfig]):
         super().__init__(shape, n_clusters, config)
         self.encoder = build_encoder(config.encoder, shape, TURNS)
         self.readout = KMeansReadout(n_clusters)
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for all weights."""
         sgd = torch.optim.SGD(
             self.parameters(),
             lr=self.config.learning_rate,
             momentum=self.config.momentum,
             weight_decay=self.config.weight_decay,
         )
-        self.optimizers = {"all": sgd}
+        return {"all": sgd}
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Learn the turns of mini-batches."""

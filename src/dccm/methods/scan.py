@@ -116,8 +116,11 @@ class SCANMethod(GradientMethod[SCANConfig]):
         self.neighbourhood = Neighbourhood(self.components.size)
         self.losses: Tensor
         self.register_buffer("losses", torch.zeros(config.heads))  # Running mean of each head's.
-        rate = config.learning_rate
-        self.optimizers = {
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for each stage."""
+        rate = self.config.learning_rate
+        return {
             "neighbours": torch.optim.Adam(self.heads.parameters(), lr=rate, fused=True),
             "self_labelling": torch.optim.Adam(self.heads.parameters(), lr=rate, fused=True),
         }

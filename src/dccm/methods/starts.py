@@ -45,10 +45,13 @@ class SeveralStarts(GradientMethod[Any]):
         self.answering: Tensor
         self.register_buffer("told", torch.zeros(len(starts)))
         self.register_buffer("answering", torch.zeros((), dtype=torch.long))
-        self.optimizers = {
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """Those of all starts."""
+        return {
             f"start{number}.{name}": optimizer
-            for number, start in enumerate(starts)
-            for name, optimizer in start.optimizers.items()
+            for number in range(len(self.starts))
+            for name, optimizer in self._start(number).optimizers.items()
         }
 
     def before_epoch(self, loader: Loader, moment: Moment) -> None:

@@ -103,10 +103,11 @@ class TEMIMethod(GradientMethod[TEMIConfig]):
         self.marginal: Tensor
         self.register_buffer("losses", torch.zeros(config.heads))  # Running mean of each head's.
         self.register_buffer("marginal", torch.full((config.heads, n_clusters), 1 / n_clusters))
-        weights = self.students.parameters()
-        self.optimizers = {
-            "all": torch.optim.AdamW(weights, config.learning_rate, weight_decay=config.weight_decay, fused=True)
-        }
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """Of the students alone."""
+        weights, rate, decay = self.students.parameters(), self.config.learning_rate, self.config.weight_decay
+        return {"all": torch.optim.AdamW(weights, rate, weight_decay=decay, fused=True)}
 
     @property
     def fewest_images(self) -> int:

@@ -114,8 +114,11 @@ class TURTLEMethod(GradientMethod[TURTLEConfig]):
         )
         parts = [(cut, 0), (size - cut, cut)] if cut else [(size, 0)]
         self.spaces = nn.ModuleList(Space(numbers, first, n_clusters) for numbers, first in parts)
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """Of the labelling alone."""
         weights = [weight for space in self._spaces for weight in space.labelling.parameters()]
-        self.optimizers = {"labelling": torch.optim.Adam(weights, lr=config.learning_rate, fused=True)}
+        return {"labelling": torch.optim.Adam(weights, lr=self.config.learning_rate, fused=True)}
 
     @property
     def _spaces(self) -> list[Space]:

@@ -51,7 +51,10 @@ class VAEMethod(GradientMethod[VAEConfig]):
         self.encoder = build_encoder(config.encoder, shape, 2 * self.config.code_size)
         self.decoder = Decoder(shape, self.config.code_size)
         self.readout = KMeansReadout(n_clusters)
-        self.optimizers = {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)}
+
+    def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One for all weights."""
+        return {"all": torch.optim.Adam(self.parameters(), lr=self.config.learning_rate)}
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         """For each mini-batch, the negative lower bound (Eq. (10))."""

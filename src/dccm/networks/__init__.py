@@ -1,13 +1,14 @@
 """The networks: `build_encoder` makes the one that settings describe."""
 
+from typing import TYPE_CHECKING
+
 from dccm.arrays import ImageShape
-from dccm.networks.base import Encoder, NetworkConfig
-from dccm.networks.head import VectorHead
-from dccm.networks.paper import PaperEncoder
-from dccm.networks.tail import TailHead
+
+if TYPE_CHECKING:  # They come with torch, and `encoders.py` is read without it.
+    from dccm.networks.base import Encoder, NetworkConfig
 
 
-def build_encoder(config: NetworkConfig, shape: ImageShape, outputs: int, finetune: int = 0) -> Encoder:
+def build_encoder(config: "NetworkConfig", shape: ImageShape, outputs: int, finetune: int = 0) -> "Encoder":
     """An encoder with fresh weights.
 
     Args:
@@ -16,6 +17,10 @@ def build_encoder(config: NetworkConfig, shape: ImageShape, outputs: int, finetu
         outputs: Length of the prediction feature.
         finetune: Blocks of a pretrained encoder that learn, from maps of it in the place of images; 0: none.
     """
+    from dccm.networks.head import VectorHead
+    from dccm.networks.paper import PaperEncoder
+    from dccm.networks.tail import TailHead
+
     if finetune:
         return TailHead(finetune, shape, outputs, config.balance)
     if shape.is_vector:

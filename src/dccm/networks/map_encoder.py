@@ -11,6 +11,7 @@ from dccm.errors import require
 from dccm.machine import choose_device
 from dccm.networks import efficientnet_weights as efficientnet
 from dccm.networks.efficientnet import FEATURE_SIZE, PREPROCESSING, EfficientNetLite0
+from dccm.networks.encoders import LITE0
 from dccm.networks.feature_encoder import at_once_on, identity_of, scaled_pixels, tensors_checksum
 from dccm.networks.seeds import drawn_from
 from dccm.networks.tail import BLOCKS, Tail, TailHead, map_shape
@@ -79,10 +80,10 @@ def require_finetune(name: str, blocks: int) -> None:
     require(
         not blocks or not reason,
         f"finetune must be 0 with the encoder '{name}', got {blocks}: {reason}. Set finetune = 0, or take the encoder "
-        f"'{efficientnet.NAME}' or one of its weights as file:.",
+        f"'{LITE0}' or one of its weights as file:.",
     )
     require(
         blocks <= BLOCKS,
-        f"finetune must lie in [0, {BLOCKS}], as {efficientnet.NAME} has {BLOCKS} blocks, got {blocks}. "
+        f"finetune must lie in [0, {BLOCKS}], as {LITE0} has {BLOCKS} blocks, got {blocks}. "
         "Set finetune = 1 for the last one.",
     )

@@ -15,9 +15,9 @@ import torch
 
 from dccm.arrays import Bytes, Floats
 from dccm.errors import UserError, require
+from dccm.networks.encoders import ONNX_EXTRA
 from dccm.networks.feature_encoder import Preprocessing, require_vectors
 
-EXTRA = "pip install 'dccm[onnx]'"
 _PIECE = 4
 """Images that a thread computes at once: their maps fit its cache."""
 
@@ -103,7 +103,7 @@ def _opened(model: Path | bytes, name: str) -> Any:
     try:
         import onnxruntime
     except ImportError as error:
-        raise UserError(f"The encoder '{name}' needs onnxruntime. Get it with: {EXTRA}") from error
+        raise UserError(f"The encoder '{name}' needs onnxruntime. Get it with: {ONNX_EXTRA}") from error
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # What is wrong is said once, below.
     options.intra_op_num_threads = 1  # Those who call it have threads of their own.

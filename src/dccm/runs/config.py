@@ -16,10 +16,10 @@ from dccm.config import (
     setting_names,
 )
 from dccm.errors import choose, require
-from dccm.methods import METHODS
+from dccm.methods import METHODS, method_facts
 from dccm.methods.base import DirectMethod
+from dccm.networks.encoders import SCRATCH, require_encoder
 from dccm.networks.map_encoder import require_finetune
-from dccm.networks.pretrained import SCRATCH, require_encoder
 
 _OWN_ARGUMENTS = frozenset({"n_clusters", "epochs", "image_size", "device", "seed"})
 """Settings that are arguments of their own."""
@@ -70,7 +70,7 @@ def make_config(
     )
     data, training, own = build([DataConfig, TrainingConfig, kind.config_type], settings, f"method '{method}'")
     require_encoder(data.encoder)
-    able = ", ".join(name for name, other in METHODS.items() if other.takes_vectors)
+    able = ", ".join(name for name in METHODS if method_facts(name).takes_vectors)
     require(
         data.encoder == SCRATCH or kind.takes_vectors,
         f"encoder must be '{SCRATCH}' for the method '{method}', which {kind.no_vectors}, got '{data.encoder}'. "
@@ -105,9 +105,11 @@ def _require_views(config: RunConfig) -> None:
 
 def _require_takes_finetune(method: str, settings: Mapping[str, object]) -> None:
     """Refuse to train blocks by a method that has no head to train with them."""
+    if "finetune" not in settings or "finetune" in setting_names(METHODS[method].config_type):
+        return
     able = [name for name, kind in METHODS.items() if "finetune" in setting_names(kind.config_type)]
     require(
-        "finetune" not in settings or method in able,
+        method in able,
         f"finetune must be left out for the method '{method}', which does not train a head on a pretrained encoder, "
         f"got {settings.get('finetune')}. Methods that do: {', '.join(able)}.",
     )

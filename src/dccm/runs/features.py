@@ -32,9 +32,10 @@ from dccm.errors import require
 from dccm.files import cache_folder, disk_error, write_atomically
 from dccm.machine import keep_memory
 from dccm.methods import METHODS
+from dccm.networks.encoders import SCRATCH
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.networks.map_encoder import MapEncoder, open_map_encoder
-from dccm.networks.pretrained import SCRATCH, open_encoder
+from dccm.networks.pretrained import open_encoder
 from dccm.npy import map_array
 from dccm.runs.config import RunConfig
 from dccm.runs.maps import announce, half_maps, row_bytes, row_description, row_shape

@@ -23,6 +23,7 @@ from dccm.runs.confidence import Confidence, read_sample, write_sample
 from dccm.runs.config import RunConfig, make_config
 from dccm.runs.description import FORMAT, Description, RowScale, read_description, write_description
 from dccm.runs.features import Pretrained
+from dccm.runs.outline import outline
 from dccm.training.checkpoint import read_tensors, write_tensors
 from dccm.training.progress import OnProgress, Stage, ignore
 
@@ -212,9 +213,8 @@ def _placed(method: Clusterer[Any], device: str) -> Clusterer[Any]:
 
 def _require_memory(shape: ImageShape, config: RunConfig) -> None:
     """Refuse a network whose weights do not fit into memory, before they are drawn one by one."""
-    with within_memory("the network"), torch.device("meta"):  # Takes no memory.
-        method = METHODS[config.method](shape, config.data.n_clusters, config.own)
-    weights = method.state_dict().values()
+    with within_memory("the network"):
+        weights = outline(shape, config).state_dict().values()
     require_memory(sum(weight.numel() * weight.element_size() for weight in weights), "the network")
 
 
@@ -223,8 +223,7 @@ def _with_weights(config: RunConfig, shape: ImageShape, folder: Path) -> Cluster
     tensors = read_tensors(folder / "weights.safetensors").tensors
     kind = METHODS[config.method]
     try:
-        with torch.device("meta"):  # Takes no memory, whatever a stranger's settings ask for.
-            _require_fit(kind(shape, config.data.n_clusters, config.own), tensors)
+        _require_fit(outline(shape, config), tensors)  # Whatever memory a stranger's settings ask for.
         with drawn_from(0):
             method = kind(shape, config.data.n_clusters, config.own)
         method.load_state_dict(tensors)

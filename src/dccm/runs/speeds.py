@@ -4,6 +4,7 @@ import json
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +12,9 @@ from dccm.arrays import Bytes
 from dccm.documents import UNREADABLE, read_json
 from dccm.errors import UserError
 from dccm.files import cache_folder, write_atomically
-from dccm.networks.feature_encoder import FeatureEncoder
+
+if TYPE_CHECKING:  # It comes with torch, which takes seconds.
+    from dccm.networks.feature_encoder import FeatureEncoder
 
 _ENOUGH_SECONDS = 0.25
 """A call that takes so long tells the speed."""
@@ -21,13 +24,13 @@ _FEWEST = 64
 """Images from which on a computation tells how fast the encoder is."""
 
 
-def expected_seconds(encoder: FeatureEncoder, images: Bytes) -> float | None:
+def expected_seconds(encoder: "FeatureEncoder", images: Bytes) -> float | None:
     """How long an encoder will take for images, by a trial on a few of them; None: they are too few to try it."""
     few = images[: len(images) // _SAMPLED]
     return len(images) / measured_speed(encoder, few) if len(few) else None
 
 
-def measured_speed(encoder: FeatureEncoder, images: Bytes) -> float:
+def measured_speed(encoder: "FeatureEncoder", images: Bytes) -> float:
     """Images per second: twice as many at a time, until a call takes long enough to tell or there are no more."""
     encoder(images[:1])  # What is slow only once.
     count = 1
@@ -40,7 +43,7 @@ def measured_speed(encoder: FeatureEncoder, images: Bytes) -> float:
         count *= 2
 
 
-def measure_encoder(encoder: FeatureEncoder, cache: str | Path | None = None) -> float:
+def measure_encoder(encoder: "FeatureEncoder", cache: str | Path | None = None) -> float:
     """Images per second of an encoder on images of its own side that are nothing but noise; kept in the cache."""
     side = encoder.preprocessing.side
     images = np.random.default_rng(0).integers(0, 256, (encoder.at_once, side, side, 3), dtype=np.uint8)
@@ -49,7 +52,7 @@ def measure_encoder(encoder: FeatureEncoder, cache: str | Path | None = None) ->
     return speed
 
 
-def note_speed(encoder: FeatureEncoder, count: int, seconds: float, cache: str | Path | None = None) -> None:
+def note_speed(encoder: "FeatureEncoder", count: int, seconds: float, cache: str | Path | None = None) -> None:
     """Keep how fast an encoder was, if it had enough images to tell."""
     if count >= _FEWEST:
         _keep(encoder.name, count / max(seconds, 1e-9), cache)

@@ -15,7 +15,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from dccm.errors import UserError, require
-from dccm.files import disk_error
+from dccm.files import amount, disk_error
 
 OnBytes = Callable[[int, int], None]
 """Called with the bytes that are there and the bytes in all."""
@@ -140,8 +140,8 @@ def _require_room(remotes: Sequence[Remote], folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     require(
         free > needed,
-        f"{', '.join(remote.name for remote in remotes)} must be downloaded into {folder}, {needed / 1e9:.1f} GB, and "
-        f"{free / 1e9:.1f} GB are free there. Free some space, or choose another data_root.",
+        f"{', '.join(remote.name for remote in remotes)} must be downloaded into {folder}, {amount(needed)}, and "
+        f"{amount(free)} are free there. Free some space, or choose another data_root.",
     )
 
 

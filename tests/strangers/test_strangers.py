@@ -1,0 +1,121 @@
+"""Whatever a stranger put into a run directory: what reads it ends in a sentence, in time, or works."""
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dccm import UserError, cluster
+from dccm.commands.evaluate import evaluate
+from dccm.commands.predict import predict
+from dccm.data.synthetic import bars
+from dccm.report import write_report
+from dccm.runs.choice import Choice, write_choice
+from dccm.runs.directory import RunDirectory
+from tests.strangers.mutations import READS, mutated
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes by name and alarms are Unix's")
+
+IMAGES = bars(24, side=8)
+SETTINGS = {
+    "batch_size": 12,
+    "mini_batch": 6,
+    "critic_positions": 2,
+    "starts": 1,
+    "width": 0.1,
+    "checkpoint_minutes": 0,
+}
+SECONDS = 10
+"""That a command may take on a busy machine."""
+FEW = {"report": 120, "evaluate": 60, "predict": 60, "resume": 20}
+MANY = {"report": 2400, "evaluate": 1000, "predict": 1000, "resume": 600}
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with every file that there can be, and labels beside it."""
+    output = tmp_path_factory.mktemp("strangers") / "run"
+    cluster(IMAGES, 3, output=output, preset="paper", settings=SETTINGS, epochs=2, device="cpu", seed=0)
+    curve = [0.5, 0.4]
+    write_choice(
+        output / "choice.json", Choice("auto", "pixels", 24, 0, [2, 3], *[curve] * 4, 2, 3, "sure", [[0.0, 1.0, 0.5]])
+    )
+    np.save(output.parent / "labels.npy", IMAGES.labels)
+    return output
+
+
+COMMANDS: dict[str, Callable[[Path], object]] = {
+    "report": lambda run: write_report(RunDirectory(run)),
+    "evaluate": lambda run: evaluate(run, run.parent / "labels.npy"),
+    "predict": lambda run: predict(run, IMAGES, device="cpu"),
+    "resume": lambda run: cluster(IMAGES, output=run, resume=True, epochs=3, device="cpu"),
+}
+
+
+@contextmanager
+def in_time() -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def outcome(command: str, sound: Path, place: Path, seed: int) -> str:
+    """What is wrong with how a command took a harmed directory; nothing if it worked or ended in a sentence."""
+    run = place / "run"
+    harm = mutated(sound, run, command, seed)
+    os.link(sound.parent / "labels.npy", place / "labels.npy")
+    try:
+        with in_time():
+            COMMANDS[command](run)
+    except UserError as error:
+        return "" if len(str(error)) < 2000 and "\n" not in str(error) else f"{harm}: no sentence, {str(error)[:200]!r}"
+    except Exception as error:
+        return f"{harm}: {type(error).__name__} {str(error)[:200]}"
+    return ""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("command", READS)
+def test_harmed_directories_end_in_sentences(command: str, sound: Path, tmp_path: Path) -> None:
+    _try_all(command, sound, tmp_path, FEW[command])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("command", READS)
+def test_thousands_of_harmed_directories_end_in_sentences(command: str, sound: Path, tmp_path: Path) -> None:
+    _try_all(command, sound, tmp_path, MANY[command])
+
+
+def _try_all(command: str, sound: Path, place: Path, count: int) -> None:
+    problems = []
+    for seed in range(count):
+        here = place / str(seed)
+        here.mkdir()
+        problems.append(outcome(command, sound, here, seed))
+    wrong = list(filter(None, problems))
+    print(f"{command}: {count} directories, {len(wrong)} without a sentence", file=sys.stderr)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_sound_directory_is_read_by_all(sound: Path, tmp_path: Path) -> None:
+    assert all(sound.joinpath(name).exists() for names in READS.values() for name in names if "*" not in name)
+    for command in READS:
+        here = tmp_path / command
+        here.mkdir()
+        os.link(sound.parent / "labels.npy", here / "labels.npy")
+        shutil.copytree(sound, here / "run")
+        COMMANDS[command](here / "run")
