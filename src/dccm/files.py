@@ -162,14 +162,6 @@ def _require_values(row: list[str], count: int, exactly: bool) -> None:
     require(len(row) <= count, f"a line with {len(row)} values under {count} column names")
 
 
-def amount(size: int) -> str:
-    """So many bytes as people say it."""
-    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if size >= unit / 10:
-            return f"{size / unit:.1f} {name}"
-    return f"{size} bytes"
-
-
 @contextmanager
 def locked_file(path: Path, waiting: Callable[[], bool]) -> Iterator[bool]:
     """Hold a file for this process alone; the lock ends with the process, however that ends.

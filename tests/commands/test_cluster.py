@@ -87,8 +87,7 @@ def test_a_watcher_is_told_and_the_model_is_built_once(tmp_path: Path, monkeypat
     [
         ("photos/", "dccm-photos"),
         (Path("a/b.zip"), "dccm-b"),
-        (".", "dccm-run"),
-        ("..", "dccm-run"),
+        ("-", "dccm-run"),
         (FOUND.images, "dccm-run"),
     ],
 )
