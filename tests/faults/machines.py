@@ -17,7 +17,7 @@ from tests.data.pictures import contents, encoded, noise, put
 
 COUNT = 2_300
 """Images: more than are prepared between two commits, which are 2,048."""
-LIMIT = 120
+LIMIT = 400
 """Seconds after which a command hangs."""
 
 

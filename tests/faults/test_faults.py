@@ -190,20 +190,20 @@ def test_nothing_is_lost_when(
     again_and_again(scene, MINUTES / (len(SCENES) + len(RUNS)), tmp_path, images, whole)
 
 
-SETTINGS = ["batch_size=24", "mini_batch=8", "checkpoint_minutes=0", "critic_positions=4", "uses=1", "starts=3"]
+SETTINGS = ["batch_size=24", "mini_batch=8", "checkpoint_minutes=0", "critic_positions=4", "uses=1", "starts=2"]
 SAME = ("history.jsonl", "assignments.csv", "model/weights.safetensors", "model/model.json", "embedding.npy")
 
 
 @pytest.fixture(scope="session")
 def bars_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("bars") / "bars.npz"
-    np.savez(path, images=bars(120, side=8).images)
+    np.savez(path, images=bars(72, side=8).images)
     return path
 
 
 def cluster(images: Path, output: Path, *more: str) -> list[str]:
     sets = [word for setting in SETTINGS for word in ("--set", setting)]
-    return m.dccm("cluster", images, "-k", 4, "-o", output, "--epochs", 6, "--preset", "fast", *sets, *more)
+    return m.dccm("cluster", images, "-k", 4, "-o", output, "--epochs", 4, "--preset", "fast", *sets, *more)
 
 
 @pytest.fixture(scope="session")

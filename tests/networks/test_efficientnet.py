@@ -16,7 +16,7 @@ from dccm.grouping.readout import KMeansReadout
 from dccm.networks import efficientnet_weights as module
 from dccm.networks.efficientnet import PREPROCESSING, EfficientNetLite0, NormedConv, pad_as_tensorflow
 from dccm.networks.efficientnet_weights import efficientnet_from, efficientnet_lite0
-from dccm.networks.encoders import converted_file, is_installed
+from dccm.networks.encoders import LITE0_MODULE, converted_file, is_installed
 from dccm.networks.feature_encoder import Preprocessing, TorchEncoder, identity_of
 from tests.networks.weights import random_network, write_weights
 from tests.support import seeded
@@ -125,7 +125,7 @@ def test_a_pickle_is_never_loaded(name: str, tmp_path: Path, monkeypatch: pytest
 def _package(folder: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "models").mkdir(parents=True)
     (folder / "models" / module._FILE).write_bytes(content)
-    spec = ModuleSpec(module.LITE0_MODULE, None, is_package=True)
+    spec = ModuleSpec(LITE0_MODULE, None, is_package=True)
     spec.submodule_search_locations = [str(folder)]
     monkeypatch.setattr(module, "find_spec", lambda _: spec)
 

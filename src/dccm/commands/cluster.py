@@ -1,5 +1,6 @@
 """From what the user named to a finished run directory."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Unpack
@@ -116,7 +117,7 @@ def default_output(images: Any) -> Path:
     if place.name in ("", ".."):  # This folder, or the one above it.
         place = place.resolve()
     # Only files have endings: a folder may be called "photos.2024".
-    name = place.name if place.is_dir() else place.stem.removesuffix(".tar")
+    name = place.name if os.path.isdir(place) else place.stem.removesuffix(".tar")  # noqa: PTH112 - no error for a name that is too long
     return Path(f"dccm-{name[:100] or 'run'}")
 
 

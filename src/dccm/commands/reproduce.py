@@ -21,7 +21,7 @@ from dccm.experiments.spec import RunSpec, frozen
 from dccm.experiments.targets import Need, Shown, Target, chosen_targets
 from dccm.experiments.worker import Work
 from dccm.methods import METHODS
-from dccm.networks.pretrained import SCRATCH
+from dccm.networks.encoders import SCRATCH
 from dccm.progress import SILENT, Silent, Watcher
 from dccm.training.progress import OnProgress
 

@@ -12,9 +12,8 @@ from dccm.config import TrainingConfig
 from dccm.data.loader import Loader
 from dccm.methods.base import GradientMethod
 from dccm.runs.milestones import Milestone, forget_milestones, write_milestone
-from dccm.training.checkpoint import TensorFile
+from dccm.training.checkpoint import Checkpoint
 from dccm.training.clock import share_done
-from dccm.training.position import Position
 from dccm.training.progress import Progress, Stage
 
 _ROUNDING = 1e-9
@@ -41,12 +40,12 @@ class MilestoneKeeper:
         learner: GradientMethod[Any],
         loader: Loader,
         config: TrainingConfig,
-        resume: TensorFile | None,
+        resume: Checkpoint | None,
     ) -> None:
         self.folder, self.learner, self.loader, self.steps = folder, learner, loader, config.milestones
         self.seconds = 0.0
-        position = Position(**resume.document) if resume else None
-        forget_milestones(folder, position and position.images)
+        position = resume.position if resume else None
+        forget_milestones(folder, position.images if position else None)
         if position is None:
             self.step = 0
             self._keep(0, 0.0, with_feature=True)
