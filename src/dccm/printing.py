@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from dccm.data.images import ImageSet
 from dccm.errors import visible
+from dccm.experiments.cells import Rows
+from dccm.experiments.formats import print_rich
 from dccm.files import csv_lines
 from dccm.runs.contents import ASSIGNMENT_COLUMNS, assignment_rows
 from dccm.runs.parquet import parquet_available
 
+_MOVED_SHOWN = 20
+
 if TYPE_CHECKING:  # They come with torch, which takes seconds.
     from dccm.commands.choose_k import Chosen
+    from dccm.commands.compare import Compared
     from dccm.commands.embed import Embedded
     from dccm.commands.predict import Predicted
     from dccm.commands.reproduce import Reproduced
@@ -117,6 +122,25 @@ def print_scores(scores: dict[str, float], as_json: bool) -> None:
     print(json.dumps(scores) if as_json else "\n".join(f"{name:17s} {value:.4f}" for name, value in scores.items()))
 
 
+def print_compared(compared: "Compared", as_json: bool) -> None:
+    """How far two runs agree; images that moved are listed as far as people read."""
+    if as_json:
+        rows = {name: [row._asdict() for row in getattr(compared, name)] for name in ("matches", "moved")}
+        print(json.dumps(compared._asdict() | rows))
+        return
+    print(f"{compared.images:,} images in both; ARI {compared.ari:.4f}, NMI {compared.nmi:.4f} between the runs.")
+    for name, found in zip(("first", "second"), compared.scores):
+        print(f"{name:7s} ACC {found['acc']:.4f}  NMI {found['nmi']:.4f}  ARI {found['ari']:.4f} against the labels")
+    print("\nfirst  second  images  shared")
+    for first, second, images, shared in compared.matches:
+        print(f"{first:5d}  {'-' if second is None else second:>6}  {images:6d}  {shared:6d}")
+    print(f"\n{len(compared.moved):,} images are in another cluster than the match of their first one.")
+    for path, first, second in compared.moved[:_MOVED_SHOWN]:
+        print(visible(f"moved  {path}: {first} -> {second}"))
+    if len(compared.moved) > _MOVED_SHOWN:
+        print(f"{len(compared.moved) - _MOVED_SHOWN:,} more; --json has all.")
+
+
 def print_probed(probed: "Probed", as_json: bool) -> None:
     """What the probe found out."""
     if as_json:
@@ -134,7 +158,11 @@ def print_reproduced(reproduced: "Reproduced", as_json: bool) -> None:
         print(json.dumps({"page": str(results.page), "files": made, "missing": missing}))
         return
     for shown in reproduced.shown.values():
-        print(shown.text())
+        if isinstance(shown, Rows):
+            print_rich(shown, sys.stdout)
+            print()
+        else:
+            print(shown.text())
     for name, reason in missing.items():
         print(f"Missing: {name}. {reason}")
     if reproduced.shown:

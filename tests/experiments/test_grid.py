@@ -155,7 +155,7 @@ def test_an_output_that_is_a_file_is_refused(tmp_path: Path) -> None:
 def test_broken_notes_say_what_to_do(results: Results) -> None:
     worked([Need(FIRST, (COUNT,))], results)
     results.measure_file(FIRST, "classes").write_text("{")
-    with pytest.raises(UserError, match=r"measure-classes.json is broken .* Delete it, and run the same command again"):
+    with pytest.raises(UserError, match=r"measure-classes.json is broken .* delete it, and run the same command again"):
         results.measured(FIRST, "classes")
 
 

@@ -43,9 +43,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("strangers") / "run"
     cluster(IMAGES, 3, output=output, preset="paper", settings=SETTINGS, epochs=2, device="cpu", seed=0)
     curve = [0.5, 0.4]
-    write_choice(
-        output / "choice.json", Choice("auto", "pixels", 24, 0, [2, 3], *[curve] * 4, 2, 3, "sure", [[0.0, 1.0, 0.5]])
-    )
+    choice = Choice("auto", "pixels", 24, 0, [2, 3], curve, curve, curve, curve, 2, 3, "sure", [[0.0, 1.0, 0.5]])
+    write_choice(output / "choice.json", choice)
+    assert IMAGES.labels is not None
     np.save(output.parent / "labels.npy", IMAGES.labels)
     return output
 

@@ -17,7 +17,7 @@ from dccm.errors import UserError, visible
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     help="Group unlabelled images into clusters by Deep Comprehensive Correlation Mining.",

@@ -117,7 +117,7 @@ def default_output(images: Any) -> Path:
     if place.name in ("", ".."):  # This folder, or the one above it.
         place = place.resolve()
     # Only files have endings: a folder may be called "photos.2024".
-    name = place.name if os.path.isdir(place) else place.stem.removesuffix(".tar")  # noqa: PTH112 - no error for a name that is too long
+    name = place.name if os.path.isdir(place) else place.stem.removesuffix(".tar")  # noqa: PTH112 (never raises)
     return Path(f"dccm-{name[:100] or 'run'}")
 
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from dccm.documents import check, named_if_broken, read_json
 from dccm.errors import UserError, require
 from dccm.experiments.spec import RunSpec
 from dccm.files import locked_file, write_atomically
@@ -119,9 +120,7 @@ class Results:
 
 def _read(path: Path) -> dict[str, Any]:
     """A JSON object of ours."""
-    try:
-        document = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} is broken ({error}). Delete it, and run the same command again.") from error
-    require(isinstance(document, dict), f"{path} is broken (no object). Delete it, and run the same command again.")
-    return dict(document)
+    with named_if_broken(path, "delete it, and run the same command again"):
+        document = read_json(path)
+        check(isinstance(document, dict), "no object")
+        return dict(document)

@@ -1,21 +1,16 @@
 """What the model said of all images at some moments of a run: what figures of the paper are drawn from."""
 
 import io
-import zipfile
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from dccm.arrays import Floats
-from dccm.errors import UserError
+from dccm.documents import check, named_if_broken
 from dccm.files import write_atomically
-
-_UNREADABLE = (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
-"""What the readers of NumPy files raise when the content is not theirs."""
+from dccm.npy import read_arrays
 
 
 class Milestone(NamedTuple):
@@ -50,11 +45,12 @@ def write_milestone(folder: Path, milestone: Milestone) -> None:
 def read_milestones(folder: Path) -> Iterator[Milestone]:
     """All that was kept, from the start of the run on; nothing if nothing was."""
     for path in _files(folder):
-        with _reading(path), np.load(path, allow_pickle=False) as arrays:
+        with named_if_broken(path, "take a sound copy, or begin the run anew"):
+            arrays = read_arrays(path)
             feature = arrays.get("feature")
             found = Milestone(int(path.stem), float(arrays["epoch"]), arrays["prediction"], feature)
-            _check(found.prediction.ndim == 2, f"prediction must be (N, K), got {found.prediction.shape}")
-            _check(feature is None or len(feature) == len(found.prediction), "feature must have a row for each image")
+            check(found.prediction.ndim == 2, f"prediction must be (N, K), got {found.prediction.shape}")
+            check(feature is None or len(feature) == len(found.prediction), "feature must have a row for each image")
         yield found
 
 
@@ -72,17 +68,3 @@ def forget_milestones(folder: Path, after: int | None) -> None:
 
 def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.npz") if path.stem.isdigit())
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except _UNREADABLE as error:
-        reason = f"{error}".replace("\n", " ") or type(error).__name__
-        raise UserError(f"{path} is broken ({reason}); take a sound copy, or begin the run anew.") from error
-
-
-def _check(sound: bool, reason: str) -> None:
-    if not sound:
-        raise ValueError(reason)

@@ -101,8 +101,7 @@ def run(
 
         checkpoints = CheckpointFolder(directory.checkpoints, config.settings())
         begun: dict[str, Any] = {"model": model, "checkpoints": checkpoints, "resume": checkpoint}
-        begun["milestones"] = directory.milestones
-        fitted = fit(inputs, config, views=views, on_progress=keep, **begun)
+        fitted = fit(inputs, config, views=views, milestones=directory.milestones, on_progress=keep, **begun)
         with directory.writing_embedding(image_set.names) as add:
             assigned = fitted.model.assign(inputs, take_features=add, on_progress=on_progress)
         fitted.model.reject_below = reject and threshold(reject, assigned.confidences)
