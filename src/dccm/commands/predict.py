@@ -11,6 +11,7 @@ from dccm.runs.contents import Assignments
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import inputs_like
 from dccm.runs.model import Model
+from dccm.training.progress import Stage
 
 
 class Predicted(NamedTuple):
@@ -59,8 +60,10 @@ def predict(
     rejected = rejected_ones(assigned.confidences, trained.reject_below if below is None else below)
     assignments = Assignments(image_set.names, assigned.clusters, assigned.confidences, rejected, assigned.outliers)
     if directory is not None:
+        watcher.training(Stage("writing results", 0.0))
         with directory.filling():
             directory.write_assignments(assignments)
             directory.write_source(image_set)
             directory.write_left_out(image_set)
+        watcher.training(Stage("writing results", 1.0))
     return Predicted(assignments, image_set, directory)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dccm.config import (
     DataConfig,
@@ -19,6 +20,9 @@ from dccm.methods import METHODS, method_facts
 from dccm.methods.base import DirectMethod
 from dccm.networks.encoders import SCRATCH, require_encoder
 from dccm.networks.map_encoder import require_finetune
+
+_OWN_ARGUMENTS = frozenset({"n_clusters", "epochs", "image_size", "device", "seed"})
+"""Settings that are arguments of their own."""
 
 
 @dataclass(frozen=True)
@@ -114,3 +118,16 @@ def _require_takes_finetune(method: str, settings: Mapping[str, object]) -> None
         f"finetune must be left out for the method '{method}', which does not train a head on a pretrained encoder, "
         f"got {settings.get('finetune')}. Methods that do: {', '.join(able)}.",
     )
+
+
+def arguments_of(config: RunConfig, device: str) -> dict[str, Any]:
+    """The arguments of an estimator that would train with these settings."""
+    return {
+        "n_clusters": config.data.n_clusters,
+        "preset": config.preset,
+        "epochs": config.training.epochs if has_epochs(config.method) else None,
+        "image_size": config.data.image_size,
+        "settings": {name: value for name, value in config.settings().items() if name not in _OWN_ARGUMENTS},
+        "device": device,
+        "random_state": config.training.seed,
+    }

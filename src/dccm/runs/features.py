@@ -5,6 +5,7 @@ A folder of the cache belongs to one set of images and one encoder:
 - `features.npy`: a vector of length one per image, (N, D), float16; or, where the last blocks of the encoder are
   trained, the map before them, (N, h, w, c);
 - `manifest.json`: the images, the encoder and a checksum; written last, so it means "complete";
+- `checked.json`: size and time of the features when their checksum was last compared;
 - `progress.json`: how many vectors count while they are computed. A stopped computation goes on behind them.
 """
 
@@ -23,6 +24,8 @@ import numpy as np
 
 from dccm.arrays import Bytes, Floats, Halves, ImageShape, Inputs
 from dccm.data.cache import locked
+from dccm.data.checked import checksum as checksum_of
+from dccm.data.checked import is_unharmed
 from dccm.data.images import ImageSet
 from dccm.documents import UNREADABLE, read_json
 from dccm.errors import require
@@ -42,7 +45,6 @@ from dccm.training.progress import OnProgress, Stage, ignore
 FORMAT = 1
 _COMMIT = 128
 """Images, at least, between two points from which a stopped computation goes on."""
-_PIECE = 1 << 20
 
 
 class Pretrained(NamedTuple):
@@ -157,7 +159,8 @@ def open_features(folder: Path, wanted: dict[str, Any]) -> Halves | None:
     path = folder / "features.npy"
     try:
         manifest = read_json(folder / "manifest.json")
-        if not isinstance(manifest.pop("checksum"), str) or manifest != wanted:
+        known = {path.name: manifest.pop("checksum")}
+        if manifest != wanted or not is_unharmed(folder, known, [path.name]):
             return None
         features = map_array(path)
     except (*UNREADABLE, AttributeError):
@@ -264,19 +267,9 @@ def _progress(folder: Path, wanted: dict[str, Any]) -> tuple[int, int]:
         done, checksum = int(progress["done"]), int(progress["checksum"])
         head = len(_header((wanted["images"], *row_shape(wanted))))
         same = progress["wanted"] == wanted and 0 < done <= wanted["images"]
-        if same and _checksum(folder / "features.npy", head, row_bytes(wanted, done)) == checksum:
+        if same and checksum_of(folder / "features.npy", head + row_bytes(wanted, done)) == checksum:
             return done, checksum
     return 0, 0
-
-
-def _checksum(path: Path, head: int, left: int) -> int | None:
-    """The checksum of so many bytes behind the head of a file; None if there are fewer."""
-    value = 0
-    with path.open("rb") as file:
-        file.seek(head)
-        while left and (content := file.read(min(left, _PIECE))):
-            left, value = left - len(content), crc32(content, value)
-    return None if left else value
 
 
 def _header(shape: tuple[int, ...]) -> bytes:
