@@ -70,6 +70,7 @@ class RunDirectory:
         self.model = self.path / "model"
         self.checkpoints = self.path / "checkpoints"
         self.report = self.path / "report.html"
+        self.corrections = self.path / "corrections.sqlite"
 
     def __repr__(self) -> str:
         return f"RunDirectory({str(self.path)!r})"
