@@ -8,7 +8,7 @@ from typing import Any
 import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -35,7 +35,6 @@ def make_app(gallery: Gallery, who: str) -> Starlette:
     """
     api = _Api(gallery, who)
     routes = [
-        Route("/", _page),
         Route("/api/run", api.run),
         Route("/api/clusters", api.clusters),
         Route("/api/version", api.version),
@@ -49,13 +48,18 @@ def make_app(gallery: Gallery, who: str) -> Starlette:
         Route("/api/split", api.split, methods=["POST"]),
         Route("/api/example", api.example, methods=["POST"]),
         Route("/image/{checksum}/{row:int}/{size}", api.picture),
-        Mount("/static", StaticFiles(directory=STATIC, follow_symlink=False)),
+        Mount("/", _Page(directory=STATIC, html=True)),
     ]
     return Starlette(routes=routes, exception_handlers={UserError: _refused, ValueError: _refused})
 
 
-async def _page(_: Request) -> Response:
-    return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
+class _Page(StaticFiles):
+    """The page itself, asked for anew each time: it may be of another version."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["cache-control"] = "no-cache"
+        return response
 
 
 async def _refused(_: Request, error: Exception) -> Response:

@@ -64,6 +64,9 @@ class Guard:
         if refused:
             await _answer(send, *refused)
             return
+        if scope["path"] == f"/{token}":  # Addresses in the page are relative, and need the slash.
+            await _answer(send, 307, "The address ends with a slash.", (b"location", f"/{token}/".encode()))
+            return
         scope = dict(scope, path="/" + path.rstrip("/"), root_path="", raw_path=None)
         await self._within_limits(scope, receive, send)
 
@@ -136,8 +139,8 @@ def _number(text: bytes) -> int:
         return MOST_BYTES + 1
 
 
-async def _answer(send: Send, status: int, reason: str) -> None:
-    """A refusal in plain text; the connection is closed, as the rest of the request is not read."""
-    head = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close"), *HEADERS]
+async def _answer(send: Send, status: int, reason: str, *more: tuple[bytes, bytes]) -> None:
+    """A short answer in plain text; the connection is closed, as the rest of the request is not read."""
+    head = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close"), *HEADERS, *more]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": reason.encode() + b"\n"})
