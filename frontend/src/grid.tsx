@@ -98,7 +98,7 @@ export function Grid() {
   for (let place = first; place < last; place++) {
     const row = rows![place]!;
     const image = state.details.get(row);
-    if (!image) store.wish(row);
+    store.wish(row);
     const chosen = state.chosen.has(row);
     const cluster = image?.[2];
     const mark = image?.[4] ?? "";

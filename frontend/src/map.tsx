@@ -75,7 +75,7 @@ export function EmbeddingMap() {
 
   useEffect(() => {
     if (!points.current || !clusters) return;
-    points.current.paint(colours(clusters, store.shown(), state.chosen, scheme));
+    points.current.paint(colours(clusters, store.shown(), state.chosen, scheme), scheme);
     draw();
   }, [places, clusters, state.rows, state.lasso, state.chosen, scheme]);
 
@@ -178,7 +178,7 @@ export function EmbeddingMap() {
   }
 
   const word = hover && state.details.get(hover.row);
-  if (hover && !word) store.wish(hover.row);
+  if (hover) store.wish(hover.row);
   return (
     <section class="map" aria-label="Map">
       <div class="tools" role="toolbar" aria-label="Map tools">
@@ -248,7 +248,6 @@ function colours(clusters: Int32Array, bright: Int32Array | null, chosen: Set<nu
     made[row * 4 + 3] = bright ? FAINT : 220;
   }
   for (const row of bright ?? []) made[row * 4 + 3] = 220;
-  const strong = dark ? 255 : 0;
-  for (const row of chosen) made.set([strong, strong, strong, 255], row * 4);
+  for (const row of chosen) made[row * 4 + 3] = 255;
   return made;
 }

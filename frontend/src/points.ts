@@ -18,10 +18,12 @@ const VERTEX = `
 const FRAGMENT = `
   precision mediump float;
   varying vec4 shown;
+  uniform float ring;
   void main() {
     float far = length(gl_PointCoord - 0.5) * 2.0;
     if (far > 1.0) discard;
-    gl_FragColor = vec4(shown.rgb, shown.a * smoothstep(1.0, 0.75, far));
+    vec3 inner = shown.a > 0.95 && far > 0.55 ? vec3(ring) : shown.rgb;
+    gl_FragColor = vec4(inner, shown.a * smoothstep(1.0, 0.75, far));
   }
 `;
 
@@ -52,14 +54,16 @@ export class Points {
     this.program = new Program(gl, {
       vertex: VERTEX,
       fragment: FRAGMENT,
-      uniforms: { scale: { value: [1, 1] }, middle: { value: [0, 0] }, size: { value: 4 } },
+      uniforms: { scale: { value: [1, 1] }, middle: { value: [0, 0] }, size: { value: 4 }, ring: { value: 0 } },
       transparent: true,
       depthTest: false,
     });
     this.mesh = new Mesh(gl, { mode: gl.POINTS, geometry: this.geometry, program: this.program, frustumCulled: false });
   }
 
-  paint(colours: Uint8Array): void {
+  /** What is chosen, with an alpha of 255, gets a ring: dark on light, or light on dark. */
+  paint(colours: Uint8Array, dark: boolean): void {
+    this.program.uniforms.ring!.value = dark ? 1 : 0;
     const attribute = this.geometry.attributes.colour!;
     attribute.data = colours;
     attribute.needsUpdate = true;

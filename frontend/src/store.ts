@@ -126,8 +126,11 @@ export async function loadRows(keep = false): Promise<void> {
 let wanted: number[] = [];
 let timer = 0;
 
-/** Details of an image; they come a moment later, many at once. */
+let fresh = new Set<number>();
+
+/** Details of an image; they come a moment later, many at once. Until then the old ones are shown. */
 export function wish(row: number): void {
+  if (fresh.has(row)) return;
   wanted.push(row);
   timer ||= window.setTimeout(loadDetails, 30);
 }
@@ -136,11 +139,13 @@ async function loadDetails(): Promise<void> {
   timer = 0;
   const rows = [...new Set(wanted)].slice(-400);
   wanted = [];
-  const before = state.details;
+  const before = fresh;
   try {
     const { images } = await api.getImages(rows);
-    if (before !== state.details) return; // Somebody changed something meanwhile.
-    for (const image of images) before.set(image[0], image);
+    for (const image of images) {
+      state.details.set(image[0], image);
+      before.add(image[0]); // If somebody changed something meanwhile, that set is forgotten.
+    }
     set({});
   } catch {
     // The banner says that the server is gone; what is on the screen asks again.
@@ -151,7 +156,8 @@ export async function refresh(): Promise<void> {
   const overview = await api.getOverview();
   const here = new Set(overview.clusters.map((cluster) => cluster.id));
   const chosenClusters = new Set([...state.chosenClusters].filter((id) => here.has(id)));
-  set({ overview, chosenClusters, details: new Map(), gone: false });
+  fresh = new Set();
+  set({ overview, chosenClusters, gone: false });
   if (state.filter.cluster !== null && !here.has(state.filter.cluster)) show({ cluster: null }, "clusters");
   else await loadRows(true);
 }
@@ -174,6 +180,7 @@ export async function watch(): Promise<never> {
 
 export function show(part: Partial<Filter>, view: View = state.view): void {
   set({ filter: { ...state.filter, ...part }, view, lasso: null, example: null, failed: null });
+  set({ chosen: new Set() }); // What cannot be seen must not be moved.
   toAddress();
   void loadRows();
 }

@@ -3,6 +3,7 @@
 import getpass
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 
 def serve(
@@ -32,6 +33,7 @@ def serve(
 
     gallery = opened(Path(run))
     with listen(host, port) as listening:
+        Thread(target=gallery.warm, daemon=True).start()
         try:
             serve(gallery, listening, host, who or _user(), ready)
         finally:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,7 @@ from dccm.arrays import Floats
 from dccm.corrections.change import MARKS, Change, Entry
 from dccm.corrections.of_run import open_log
 from dccm.corrections.state import State
-from dccm.errors import require
+from dccm.errors import UserError, require
 from dccm.gallery.choosing import Wanted, chosen
 from dccm.gallery.example import Examples
 from dccm.gallery.paths import Paths
@@ -66,6 +67,11 @@ class Gallery:
         """The embedding, ready to be searched; the first who asks waits for it."""
         with self._lock:
             return self._space
+
+    def warm(self) -> None:
+        """Get ready what takes seconds, before anybody asks for it."""
+        with suppress(UserError):  # A run without an embedding has no map.
+            _ = self.space, self.paths
 
     @cached_property
     def _space(self) -> Space:
