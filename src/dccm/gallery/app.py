@@ -16,11 +16,14 @@ from dccm.corrections.change import change_from
 from dccm.errors import UserError
 from dccm.gallery.choosing import Wanted
 from dccm.gallery.gallery import Gallery
+from dccm.gallery.guard import TooLargeError
 
 STATIC = Path(__file__).parent / "static"
 _LONGEST_PAGE = 1000
 _FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 """Addresses of pictures hold a checksum of the run's images."""
+_NEW: dict[str, Any] = {"cluster": 0, "name": "", "images": []}
+"""What need not be said of a new cluster; its number is chosen here."""
 _NOT_KEPT = {"cache-control": "no-store"}
 
 Answer = Callable[[Request], Awaitable[Response]]
@@ -50,7 +53,9 @@ def make_app(gallery: Gallery, who: str) -> Starlette:
         Route("/image/{checksum}/{row:int}/{size}", api.picture),
         Mount("/", _Page(directory=STATIC, html=True)),
     ]
-    return Starlette(routes=routes, exception_handlers={UserError: _refused, ValueError: _refused})
+    return Starlette(
+        routes=routes, exception_handlers={UserError: _refused, ValueError: _refused, TooLargeError: _too_large}
+    )
 
 
 class _Page(StaticFiles):
@@ -65,6 +70,10 @@ class _Page(StaticFiles):
 async def _refused(_: Request, error: Exception) -> Response:
     text = str(error) if isinstance(error, UserError) else f"The request is wrong: {error}."
     return _json({"error": text}, 400)
+
+
+async def _too_large(_: Request, error: Exception) -> Response:
+    return _json({"error": str(error)}, 413)
 
 
 def _json(content: Any, status: int = 200) -> Response:
@@ -114,7 +123,7 @@ class _Api:
 
     async def change(self, request: Request) -> Response:
         asked = await _document(request)
-        change, key = change_from({"cluster": 0} | asked), str(asked.get("key", ""))
+        change, key = change_from(_NEW | asked), str(asked.get("key", ""))
         return _json(await _aside(lambda: self._gallery.change(change, self._who, key)))
 
     async def split(self, request: Request) -> Response:

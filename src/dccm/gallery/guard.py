@@ -28,12 +28,13 @@ HEADERS = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"x-frame-options", b"DENY"),
 )
+_TOO_LARGE = f"A request may have {MOST_BYTES:,} bytes at most."
 _OWN_PAGES = ("same-origin", "none")
 """What browsers say of requests that a page of this server, or the person at the address bar, made."""
 
 
 class TooLargeError(Exception):
-    """A request is larger than anything that could be meant."""
+    """A request is larger than anything that could be meant; the application answers it."""
 
 
 class Guard:
@@ -85,7 +86,7 @@ class Guard:
         if site not in _OWN_PAGES and not opens_page:
             return 403, "Another site may not ask for this."
         if _number(headers.get(b"content-length", b"0")) > MOST_BYTES:
-            return 413, f"A request may have {MOST_BYTES:,} bytes at most."
+            return 413, _TOO_LARGE
         return None
 
     def _is_own(self, host: str) -> bool:
@@ -94,28 +95,22 @@ class Guard:
 
     async def _within_limits(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application; stop reading where a request does not say how large it is, and is too large."""
-        taken, begun = 0, False
+        taken = 0
 
         async def counted() -> MutableMapping[str, Any]:
             nonlocal taken
             message = await receive()
             taken += len(message.get("body", b""))
             if taken > MOST_BYTES:
-                raise TooLargeError
+                raise TooLargeError(_TOO_LARGE)
             return message
 
         async def guarded(message: MutableMapping[str, Any]) -> None:
-            nonlocal begun
             if message["type"] == "http.response.start":
-                begun = True
                 message["headers"] = [*message.get("headers", []), *HEADERS]
             await send(message)
 
-        try:
-            await self._app(scope, counted, guarded)
-        except TooLargeError:
-            if not begun:
-                await _answer(send, 413, f"A request may have {MOST_BYTES:,} bytes at most.")
+        await self._app(scope, counted, guarded)
 
 
 def _without_port(host: str) -> str:

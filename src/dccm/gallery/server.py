@@ -78,6 +78,7 @@ def listen(host: str, port: int | None) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host.strip("[]"), number))
+            listening.listen(_MOST_CONNECTIONS)  # Who comes before the first answer waits.
             return listening
         except OSError as error:
             listening.close()
