@@ -11,14 +11,19 @@ import { useStore } from "./store";
 export function Modal(props: { title: string; kind?: string; close: () => void; children: ComponentChildren }) {
   const frame = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => {
-    frame.current!.showModal();
+    const dialog = frame.current!;
+    dialog.showModal();
+    return () => dialog.close(); // The focus goes back to where it was.
   }, []);
   return (
     <dialog
       ref={frame}
       class={props.kind ?? "plain"}
       aria-label={props.title}
-      onClose={props.close}
+      onCancel={(event) => {
+        event.preventDefault();
+        props.close(); // At once: the next key may be one of the page.
+      }}
       onClick={(event) => event.target === frame.current && props.close()}
       onKeyDown={(event) => event.stopPropagation()}
     >

@@ -9,13 +9,13 @@ export function Selection() {
   if (chosen.size) return <OfImages rows={[...chosen]} />;
   if (filter.cluster !== null && filter.cluster >= 0) {
     return (
-      <div class="selection" role="toolbar" aria-label="The cluster">
+      <section class="selection" aria-label="The cluster">
         <strong>{store.title(filter.cluster)}</strong>
         <OfOne />
         <button type="button" onClick={() => store.choose(store.shown() ?? [])}>
           Select all
         </button>
-      </div>
+      </section>
     );
   }
   return null;
@@ -23,7 +23,7 @@ export function Selection() {
 
 function OfImages({ rows }: { rows: number[] }) {
   return (
-    <div class="selection" role="toolbar" aria-label="Selected images">
+    <section class="selection" aria-label="Selected images">
       <strong>{rows.length.toLocaleString("en")} selected</strong>
       <button type="button" class="strong" onClick={() => store.set({ dialog: "move" })}>
         Move
@@ -53,13 +53,13 @@ function OfImages({ rows }: { rows: number[] }) {
       <button type="button" onClick={() => store.choose([])}>
         Let go
       </button>
-    </div>
+    </section>
   );
 }
 
 function OfClusters({ ids }: { ids: number[] }) {
   return (
-    <div class="selection" role="toolbar" aria-label="Selected clusters">
+    <section class="selection" aria-label="Selected clusters">
       {ids.length > 0 && <strong>{ids.length} selected</strong>}
       {ids.length > 1 && (
         <button type="button" class="strong" onClick={() => void store.merge(ids)}>
@@ -79,7 +79,7 @@ function OfClusters({ ids }: { ids: number[] }) {
           </button>
         </>
       )}
-    </div>
+    </section>
   );
 }
 

@@ -222,8 +222,13 @@ export function say(text: string, offer?: Toast["offer"], bad = false): void {
   fading = window.setTimeout(() => set({ toast: null }), bad || offer ? 9000 : 5000);
 }
 
-/** Send a change, then show what came of it. */
-async function make(content: object, done: string, path: "api/changes" | "api/split" = "api/changes") {
+/** Send a change, select what is to be selected behind it, then show what came of it. */
+async function make(
+  content: object,
+  done: string,
+  behind: (made: api.Done) => Partial<State> = () => ({}),
+  path: "api/changes" | "api/split" = "api/changes",
+) {
   let waits = false;
   const waiting = () => {
     if (!waits) set({ gone: true, waiting: state.waiting + 1 });
@@ -231,6 +236,7 @@ async function make(content: object, done: string, path: "api/changes" | "api/sp
   };
   try {
     const made = await api.change(path, content, waiting);
+    set(behind(made));
     await refresh();
     say(done);
     return made;
@@ -246,26 +252,21 @@ async function make(content: object, done: string, path: "api/changes" | "api/sp
 const count = (number: number) => `${number.toLocaleString("en")} ${number === 1 ? "image" : "images"}`;
 
 export async function move(rows: number[], cluster: number) {
-  if (await make({ kind: "move", images: rows, cluster }, `${count(rows.length)} moved to ${title(cluster)}.`)) {
-    set({ chosen: new Set() });
-  }
+  const done = `${count(rows.length)} moved to ${title(cluster)}.`;
+  await make({ kind: "move", images: rows, cluster }, done, () => ({ chosen: new Set() }));
 }
 
 export async function create(name: string, rows: number[]) {
-  const made = await make(
-    { kind: "create", name, images: rows },
-    `${name || "A new cluster"} made, with ${count(rows.length)}.`,
-  );
-  if (made) set({ chosen: new Set() });
+  const done = `${name || "A new cluster"} made, with ${count(rows.length)}.`;
+  await make({ kind: "create", name, images: rows }, done, () => ({ chosen: new Set() }));
 }
 
 export async function merge(clusters: number[]) {
   const biggest = clusters.reduce((a, b) => ((clusterOf(b)?.size ?? 0) > (clusterOf(a)?.size ?? 0) ? b : a));
   const named = clusters.find((id) => clusterOf(id)?.name);
   const into = named ?? biggest;
-  if (await make({ kind: "merge", clusters, cluster: into }, `${clusters.length} clusters merged into ${title(into)}.`)) {
-    set({ chosenClusters: new Set() });
-  }
+  const done = `${clusters.length} clusters merged into ${title(into)}.`;
+  await make({ kind: "merge", clusters, cluster: into }, done, () => ({ chosenClusters: new Set() }));
 }
 
 export async function rename(cluster: number, name: string) {
@@ -280,11 +281,9 @@ export async function rename(cluster: number, name: string) {
 
 export async function split(cluster: number, parts: number) {
   const before = title(cluster);
-  const made = await make({ cluster, parts }, `${before} split.`, "api/split");
-  if (made?.clusters) {
-    set({ chosenClusters: new Set(made.clusters) });
-    if (state.view === "images") go("clusters");
-  }
+  const behind = (made: api.Done) => ({ chosenClusters: new Set(made.clusters), view: "clusters" as const });
+  await make({ cluster, parts }, `${before} split.`, behind, "api/split");
+  toAddress();
 }
 
 export async function mark(rows: number[], said: Mark) {
