@@ -30,6 +30,7 @@ function App() {
   if (!run || !overview) return <p class="empty loading">{failed ?? "Loading the run …"}</p>;
   return (
     <div
+      data-version={overview.version}
       class={`app view-${view}${over ? " over" : ""}`}
       onDragOver={(event) => {
         event.preventDefault();

@@ -77,6 +77,13 @@ def wait_count(locator: Any, count: int) -> None:
     assert locator.count() == count
 
 
+def press_and_wait(page: Any, key: str) -> None:
+    """Until what the key does is on the screen."""
+    version = int(page.locator(".app").get_attribute("data-version"))
+    page.keyboard.press(key)
+    page.locator(f".app[data-version='{version + 1}']").wait_for()
+
+
 def rename(page: Any, place: int, name: str) -> None:
     page.locator(".card input").nth(place).check()
     page.keyboard.press("r")
@@ -133,16 +140,12 @@ def test_everything_at_once_and_nothing_lost(run: Path, address: str, chromium: 
         after = sizes(page), names(page)
 
         for _ in range(10):
-            page.keyboard.press("u")
-            wait_for(page, "Taken back")
-            page.locator(".toast").evaluate("toast => toast.textContent = ''")
+            press_and_wait(page, "u")
         wait_count(cards(page), CLUSTERS)
         assert names(page) == [f"Cluster {number}" for number in range(CLUSTERS)]
         assert page.get_by_role("button", name="Undo").is_disabled()
         for _ in range(10):
-            page.keyboard.press("y")
-            wait_for(page, "Made again")
-            page.locator(".toast").evaluate("toast => toast.textContent = ''")
+            press_and_wait(page, "y")
         assert (sizes(page), names(page)) == after
         page.reload()
         wait_count(cards(page), CLUSTERS + 1)
