@@ -136,7 +136,7 @@ def draw_change(data: st.DataObject, replay: Replay) -> Change | None:
     kind = data.draw(st.sampled_from(["move", "merge", "split", "create", "rename", "mark", "undo", "redo"]))
     if kind in ("undo", "redo"):
         entry = replay.undoable if kind == "undo" else replay.redoable
-        return entry and Change(kind=kind, change=entry.number)
+        return Change(kind=kind, change=entry.number) if entry else None
     if kind == "merge":
         if len(alive) < 2:
             return None

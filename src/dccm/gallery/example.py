@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dccm.arrays import Floats, Inputs
+from dccm.arrays import Bytes, Floats, Inputs
 from dccm.data.decode import Preparation, decode
 from dccm.errors import UserError
 
@@ -38,7 +38,8 @@ class Examples:
                 pixels = decode(content, wanted)
             except Exception as error:  # Decoders of damaged files raise nearly everything.
                 raise UserError("What was dropped is no image that can be read. Drop a JPEG or PNG file.") from error
-            return model.transform(self._inputs(pixels[np.newaxis]))[0]
+            feature: Floats = model.transform(self._inputs(pixels[np.newaxis]))[0]
+            return feature
 
     def _loaded(self) -> "Model":
         from dccm.runs.features import encoder_like
@@ -50,7 +51,7 @@ class Examples:
             self._model = model
         return self._model
 
-    def _inputs(self, images: Inputs) -> Inputs:
+    def _inputs(self, images: Bytes) -> Inputs:
         from dccm.runs.features import halves_of
 
         if self._encoder is None:

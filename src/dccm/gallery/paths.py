@@ -24,7 +24,7 @@ class Paths:
 
     def holding(self, text: str) -> npt.NDArray[np.bool_]:
         """Whether each path holds this text, in large or small letters."""
-        wanted = text.lower().encode("utf-8", "surrogatepass")
+        wanted = text.lower().encode("utf-8", "surrogateescape")
         found = np.zeros(len(self._ends), dtype=bool)
         if _BETWEEN not in wanted:
             places = [match.start() for match in re.finditer(re.escape(wanted), self._text)]

@@ -122,7 +122,7 @@ class Thumbnails:
                 found = self._database.execute("SELECT content FROM thumbnails WHERE row = ?", (row,)).fetchone()
             except sqlite3.Error:
                 return None
-        return found and found[0]
+        return bytes(found[0]) if found else None
 
     def put(self, row: int, content: bytes) -> None:
         """Keep a copy; a disk that is full only makes the next look slower."""
