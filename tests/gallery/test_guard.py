@@ -137,11 +137,18 @@ def test_a_body_that_does_not_say_how_large_it_is_is_cut_off(guard: Guard) -> No
 @pytest.mark.parametrize(
     "path",
     [
-        "../app.py", "..%2fapp.py", "%2e%2e/app.py", "../../../../etc/passwd", "/etc/passwd",
+        "../app.py",
+        "..%2fapp.py",
+        "%2e%2e/app.py",
+        "../../../../etc/passwd",
+        "/etc/passwd",
         "static/../../app.py",
-        "image/x/../../../run/config.toml", "image/x/..%2f..%2fconfig.toml/full", "image/x/-1/full", "image/x/3.png/full",
+        "image/x/../../../run/config.toml",
+        "image/x/..%2f..%2fconfig.toml/full",
+        "image/x/-1/full",
+        "image/x/3.png/full",
     ],
-)  # fmt: skip
+)
 def test_paths_lead_nowhere(guard: Guard, path: str) -> None:
     assert status_of(guard, f"/{TOKEN}/{path}") in (307, 403, 404, 405)
 
