@@ -79,6 +79,8 @@ class DataConfig(Section):
     """Side in pixels to which images are brought; None: arrays keep theirs, others get the nearest of 32, 64, 96."""
     encoder: str = "scratch"
     """Pretrained network whose vectors are clustered in the place of images; scratch: the images themselves are."""
+    views: Annotated[int, Bounds(0)] = 0
+    """Perturbed copies of each image of which that network makes vectors too: for local robustness, and confidence."""
     fit: Fit = "crop"
     """How images become square: the longer side is cropped to its middle, the shorter one is padded with black, or
     the image is stretched."""

@@ -28,6 +28,7 @@ from dccm.runs.directory import RunDirectory
 from dccm.runs.features import encoder_for, inputs_like, inputs_of
 from dccm.runs.fitting import fit, new_model
 from dccm.runs.model import Model
+from dccm.runs.views import views_of
 from dccm.training.progress import ignore
 
 _OWN = frozenset({"n_clusters", "epochs", "image_size", "device", "seed"})
@@ -104,9 +105,11 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         encoder = encoder_for(config)
         with shown(self.verbose) as show:
             image_set, rows = self._read_to_fit(X, config, encoder, show)
-            inputs, pretrained = inputs_of(image_set, encoder, on_progress=show.get("training", ignore))
-            config, self.choice_ = chosen(inputs, asked, config, show.get("training", ignore))
-            fitted = fit(inputs, config, model=new_model(inputs, config, encoder), on_progress=show.get("training"))
+            told = show.get("training", ignore)
+            inputs, pretrained = inputs_of(image_set, encoder, on_progress=told)
+            views = views_of(image_set, encoder, config, on_progress=told)
+            config, self.choice_ = chosen(inputs, asked, config, told)
+            fitted = fit(inputs, config, model=new_model(inputs, config, encoder), views=views, on_progress=told)
         self.model_ = fitted.model
         self.model_.rows, self.model_.pretrained = rows, pretrained
         clusters, sure, _, outliers = self.model_.assign(inputs)
@@ -114,8 +117,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         self._keep(clusters, sure, rejected_ones(sure, below), outliers)
         self.names_: Sequence[str] = image_set.names
         self.skipped_ = list(image_set.skipped)
-        self.history_ = fitted.history
-        self.n_iter_ = len(fitted.history)
+        self.history_, self.n_iter_ = fitted.history, len(fitted.history)
         return self
 
     def _keep(self, clusters: Any, confidences: Any, rejected: Any, outliers: Any) -> None:

@@ -97,7 +97,7 @@ def test_what_cannot_work_is_refused_before_images_are_read(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.delenv("CXX", raising=False)
-    monkeypatch.setattr("dccm.commands.cluster.read", lambda *_, **__: pytest.fail("images were read"))
+    monkeypatch.setattr("dccm.commands.cluster.open_images", lambda *_, **__: pytest.fail("images were read"))
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "letter.txt").write_text("dear")
     with pytest.raises(UserError, match=words) as caught:

@@ -125,7 +125,7 @@ def test_methods_that_learn_from_pictures_refuse_vectors(method: str, tmp_path: 
 
 
 def test_terms_that_need_pictures_are_refused_on_vectors(encoder: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="information_weight and perturbed_weight must be 0 on vectors .* preset 'feat"):
+    with pytest.raises(UserError, match="perturbed_weight must be 0 on vectors .* Set views = 4, or .* preset 'feat"):
         clustered(encoder, tmp_path / "run", "dccm", preset="paper")
     assert not (tmp_path / "run").exists()
 
@@ -167,7 +167,10 @@ def test_the_list_of_methods_says_what_each_takes() -> None:
     assert (takes["rotnet"], takes["dccm"], takes["scan"]) == ("images", "images, vectors", "vectors")
 
 
-def test_methods_that_need_vectors_refuse_pictures_before_they_are_read(tmp_path: Path) -> None:
+def test_methods_that_need_vectors_refuse_pictures_before_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dccm.commands.inputs.read", lambda *_, **__: pytest.fail("images were read"))
     words = "encoder must be a pretrained one for the method 'scan', which clusters vectors, got 'scratch'. For example"
     with pytest.raises(UserError, match=words):
-        cluster("photos", 3, "scan", output=tmp_path / "run")
+        cluster(coloured(12), 3, "scan", encoder="scratch", output=tmp_path / "run")

@@ -185,7 +185,7 @@ def test_bytes_that_were_given_are_left_as_they_were() -> None:
 
 
 def test_batch_has_no_room_for_a_label() -> None:
-    assert {field.name for field in dataclasses.fields(Batch)} == {"images", "index", "generator", "done"}
+    assert {field.name for field in dataclasses.fields(Batch)} == {"images", "index", "generator", "done", "views"}
 
 
 def test_images_that_stay_on_the_device_give_the_same_batches() -> None:

@@ -5,8 +5,8 @@ from dccm.runs.contents import Assignments
 
 
 def assigned(clusters: list[int]) -> Assignments:
-    names = [str(number) for number in range(len(clusters))]
-    return Assignments(names, np.array(clusters, dtype=np.int64), np.ones(len(clusters)))
+    names, no = [str(number) for number in range(len(clusters))], np.zeros(len(clusters), bool)
+    return Assignments(names, np.array(clusters, dtype=np.int64), np.ones(len(clusters)), no, no)
 
 
 def test_clusters_that_lie_close_merge_first() -> None:

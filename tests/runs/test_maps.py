@@ -25,7 +25,7 @@ class Quick(MapEncoder):
 
     def __init__(self, blocks: int = 1, stop_at: int = 99, scale: float = 1.0) -> None:
         super().__init__("quick", NETWORK, blocks, torch.device("cpu"))
-        self.seen, self.stop_at, self.scale = 0, stop_at, scale
+        self.seen, self.stop_at, self.scale, self.at_once = 0, stop_at, scale, 2
 
     def __call__(self, images: Bytes) -> Floats:
         self.seen += len(images)
@@ -38,7 +38,6 @@ class Quick(MapEncoder):
 
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_AT_ONCE", 2)
     monkeypatch.setattr(module, "_COMMIT", 1)
 
 

@@ -85,7 +85,7 @@ def cluster(
     if not resume:
         open_to: dict[str, Any] = {"encoder": encoder, "preset": preset, "given": given, "cache": reading.get("cache")}
         config = with_encoder(config, source, watcher=watcher, **open_to)
-    image_set, inputs, opened, pretrained = take_inputs(source, config, watcher, **reading)
+    image_set, inputs, opened, pretrained, views = take_inputs(source, config, watcher, **reading)
     config, choice = chosen(inputs, None if resume else asked, config, watcher.training)
     if choice is not None:
         watcher.say(choice.sentence())
@@ -96,6 +96,7 @@ def cluster(
         inputs=inputs,
         pretrained=pretrained,
         encoder=opened,
+        views=views,
         choice=choice,
         resume=resume,
         reject=rejecting,

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
-from dccm.arrays import Inputs
+from dccm.arrays import Halves, Inputs
 from dccm.commands.reading import Reading, read
 from dccm.config import Settings
 from dccm.data.images import ImageSet
@@ -14,6 +14,7 @@ from dccm.progress import Watcher
 from dccm.runs.automatic import AUTO, automatic_encoder
 from dccm.runs.config import RunConfig, make_config
 from dccm.runs.features import Pretrained, encoder_for, inputs_of
+from dccm.runs.views import views_of
 
 
 class Taken(NamedTuple):
@@ -23,6 +24,7 @@ class Taken(NamedTuple):
     inputs: Inputs
     encoder: FeatureEncoder | None
     pretrained: Pretrained | None
+    views: list[Halves]
 
 
 def take_inputs(source: Source | ImageSet, config: RunConfig, watcher: Watcher, **reading: Unpack[Reading]) -> Taken:
@@ -32,8 +34,9 @@ def take_inputs(source: Source | ImageSet, config: RunConfig, watcher: Watcher, 
     sizes: dict[str, Any] = {"image_size": config.data.image_size, "fit": config.data.fit}
     sizes["up_to"] = encoder.preprocessing.side if encoder else None
     image_set = read(source, watcher, cache=cache, workers=workers, **sizes)
-    inputs, pretrained = inputs_of(image_set, encoder, cache=cache, on_progress=watcher.training, say=watcher.say)
-    return Taken(image_set, inputs, encoder, pretrained)
+    told: dict[str, Any] = {"cache": cache, "on_progress": watcher.training, "say": watcher.say}
+    inputs, pretrained = inputs_of(image_set, encoder, **told)
+    return Taken(image_set, inputs, encoder, pretrained, views_of(image_set, encoder, config, **told))
 
 
 def with_encoder(

@@ -4,7 +4,7 @@ Images wait as bytes, (N, H, W, C), and become floats on the device. Every order
 on (seed, epoch, batch), so that a resumed run sees what an unbroken one would have seen.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +36,8 @@ class Batch:
     """For every draw made on this batch; on the images' device."""
     done: float = 0.0
     """Share of the run that is done, 0 to 1, for everything that changes in its course."""
+    views: Tensor | None = None
+    """Vectors of perturbed copies of each image, (V, B, D, 1, 1), where images are vectors and copies were kept."""
 
 
 def equal_parts(count: int, size: int) -> int:
@@ -60,12 +62,20 @@ class Loader:
         seed: Decides every order and draw.
         device: Where batches are wanted.
         resident: Keep all bytes on the device; None: if that is a GPU with room for twice as much.
+        views: Vectors of perturbed copies of the images, as many and of the same shape each.
     """
 
     def __init__(
-        self, images: Inputs, *, batch_size: int, seed: int, device: torch.device, resident: bool | None = None
+        self,
+        images: Inputs,
+        *,
+        batch_size: int,
+        seed: int,
+        device: torch.device,
+        resident: bool | None = None,
+        views: Sequence[Inputs] = (),
     ) -> None:
-        self.images = images
+        self.images, self.views = images, views
         self.batch_size = batch_size
         self.seed = seed
         self.device = device
@@ -85,7 +95,9 @@ class Loader:
         order = torch.randperm(len(self.images), generator=self._generator(torch.device("cpu"), epoch))
         for number, index in enumerate(order.tensor_split(self.batches)):
             if number >= start:
-                yield Batch(self._take(index.numpy()), index, self._generator(self.device, epoch, number))
+                rows = index.numpy()
+                views = torch.stack([self._travelled(view, rows) for view in self.views]) if self.views else None
+                yield Batch(self._take(rows), index, self._generator(self.device, epoch, number), views=views)
 
     def ordered(self) -> Iterator[Tensor]:
         """All images once, in their own order."""
@@ -127,22 +139,30 @@ class Loader:
             yield self._take(np.sort(index))
 
     def _take(self, index: npt.NDArray[np.int64] | slice) -> Tensor:
+        """Images as floats on the device."""
+        if self._resident is None:
+            return self._travelled(self.images, index)
+        return _as_values(
+            self._resident[index if isinstance(index, slice) else torch.from_numpy(index).to(self.device)]
+        )
+
+    def _travelled(self, images: Inputs, index: npt.NDArray[np.int64] | slice) -> Tensor:
         """Images as floats on the device; bytes travel, and only bytes."""
-        if self._resident is not None:
-            chosen = index if isinstance(index, slice) else torch.from_numpy(index).to(self.device)
-            pixels = self._resident[chosen]
-        else:
-            pixels = torch.from_numpy(np.require(self.images[index], requirements=["C", "W"]))
-            if self.device.type == "cuda":
-                pixels = pixels.pin_memory().to(self.device, non_blocking=True)
-            pixels = pixels.to(self.device)
-        # (B, H, W, C) bytes seen as (B, C, H, W) are channels_last already.
-        values = pixels.permute(0, 3, 1, 2).float()
-        return values.div_(255) if pixels.dtype == torch.uint8 else values
+        pixels = torch.from_numpy(np.require(images[index], requirements=["C", "W"]))
+        if self.device.type == "cuda":
+            pixels = pixels.pin_memory().to(self.device, non_blocking=True)
+        return _as_values(pixels.to(self.device))
 
     def _generator(self, device: torch.device, *place: int) -> torch.Generator:
         state = np.random.SeedSequence([self.seed, *(number + 1 for number in place)]).generate_state(1, np.uint64)
         return torch.Generator(device).manual_seed(int(state[0] >> np.uint64(1)))
+
+
+def _as_values(pixels: Tensor) -> Tensor:
+    """Images (B, H, W, C) as methods take them, (B, C, H, W); bytes are divided by 255."""
+    # (B, H, W, C) bytes seen as (B, C, H, W) are channels_last already.
+    values = pixels.permute(0, 3, 1, 2).float()
+    return values.div_(255) if pixels.dtype == torch.uint8 else values
 
 
 def _fits(images: Inputs, device: torch.device) -> bool:

@@ -156,12 +156,20 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
         """Places in the large batch, and the images there, clean and perturbed; all of them once per use."""
         count = len(batch.images)
         for _ in range(self.config.uses):
-            perturbed = batch.images
-            if _are_pictures(self.shape, self.config):
-                perturbed = apply(perturbed, draw(perturbed.shape, self.config.perturbation, batch.generator))
+            perturbed = self._perturbed(batch)
             order = torch.randperm(count, generator=batch.generator, device=batch.images.device)
             for index in order.tensor_split(equal_parts(count, self.config.mini_batch)):
                 yield index, Views(batch.images[index], perturbed[index])
+
+    def _perturbed(self, batch: Batch) -> Tensor:
+        """Another look at each image: turned, shifted and zoomed, or a random one of the views that an encoder saw."""
+        if batch.views is not None:
+            rows = torch.arange(len(batch.images), device=batch.images.device)
+            drawn = torch.randint(len(batch.views), rows.shape, generator=batch.generator, device=rows.device)
+            return batch.views[drawn, rows]
+        if self.shape.is_vector or self.config.finetuning.finetune:
+            return batch.images  # What an encoder made of them cannot be turned.
+        return apply(batch.images, draw(batch.images.shape, self.config.perturbation, batch.generator))
 
     def _terms(self, views: "Views", targets: Targets, generator: torch.Generator) -> LossTerms:
         """The three terms of Eq. (15) on one mini-batch."""
@@ -232,16 +240,10 @@ def _require_suits(shape: ImageShape, config: DCCMConfig) -> None:
         f"{config.perturbed_weight:g}. Take the preset 'features'.",
     )
     require(
-        not shape.is_vector or config.information_weight == config.perturbed_weight == 0,
-        "information_weight and perturbed_weight must be 0 on vectors of a pretrained encoder, which have no map and "
-        f"cannot be turned, got {config.information_weight:g} and {config.perturbed_weight:g}. Take the preset "
-        "'features'.",
+        not shape.is_vector or not config.information_weight or config.deep_feature == "logits",
+        "deep_feature must be 'logits' for an information_weight on vectors of a pretrained encoder, as their "
+        f"components do not learn, got '{config.deep_feature}'. Set it, or information_weight = 0.",
     )
-
-
-def _are_pictures(shape: ImageShape, config: DCCMConfig) -> bool:
-    """Whether methods see the images themselves, not what a pretrained encoder made of them."""
-    return not shape.is_vector and not config.finetuning.finetune
 
 
 @torch.no_grad()

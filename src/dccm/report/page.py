@@ -20,6 +20,7 @@ from dccm.files import write_atomically
 from dccm.report import plots, sureness
 from dccm.report.choice import choice_chart, choice_note
 from dccm.report.tree import Leaf, cluster_tree, tree_chart
+from dccm.report.words import decimal_text, duration_text, number_of, number_text, percent_text
 from dccm.runs.choice import Choice, read_choice
 from dccm.runs.contents import Assignments, Record, Thumbnails
 from dccm.runs.directory import RunDirectory
@@ -112,13 +113,13 @@ def render(run: RunFiles) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"number": _number_text, "decimal": _decimal_text, "percent": _percent_text}
+    environment.filters |= {"number": number_text, "decimal": decimal_text, "percent": percent_text}
     template = environment.from_string(files("dccm.report").joinpath("report.html.jinja").read_text("utf-8"))
     cards = _cards(run)
     return template.render(
         result=run.result,
         choice=choice_note(run.choice) if run.choice else "",
-        duration=_duration_text(run.result.cost.seconds),
+        duration=duration_text(run.result.cost.seconds),
         scores=_score_table(run.result),
         warnings=_warnings(run),
         cards=cards,
@@ -269,8 +270,8 @@ def _settings(result: RunResult) -> dict[str, str]:
         for name, text in _flat(key, value).items()
     }
     return settings | {
-        "gradient passes over the images": _number_text(result.cost.passes),
-        "peak memory (MB)": _number_text(result.cost.peak_memory_mb),
+        "gradient passes over the images": number_text(result.cost.passes),
+        "peak memory (MB)": number_text(result.cost.peak_memory_mb),
     }
 
 
@@ -278,32 +279,3 @@ def _flat(name: str, value: object) -> dict[str, str]:
     if isinstance(value, dict):
         return {key: text for inner, part in value.items() for key, text in _flat(f"{name}.{inner}", part).items()}
     return {name: "–" if value is None else value if isinstance(value, str) else json.dumps(value)}
-
-
-def number_of(value: object) -> float:
-    """The value as a float; not a number when it is anything else."""
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
-
-
-def _number_text(value: object) -> str:
-    number = number_of(value)
-    if not math.isfinite(number):
-        return "–"
-    return f"{number:,.0f}" if number == int(number) or abs(number) >= 1000 else f"{number:,.1f}"
-
-
-def _decimal_text(value: float, digits: int = 3) -> str:
-    return f"{value:.{digits}f}" if math.isfinite(value) else "–"
-
-
-def _percent_text(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def _duration_text(seconds: float) -> str:
-    if not math.isfinite(seconds):
-        return "–"
-    if seconds < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,6 +1,6 @@
 """Fit a model's confidence to its images when it is trained; no label can be passed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -21,12 +21,13 @@ _VIEWS = 4
 """Perturbed copies of each image that others are asked about."""
 
 
-def fit_confidence(model: Model, inputs: Inputs, on_progress: OnProgress) -> None:
+def fit_confidence(model: Model, inputs: Inputs, views: Sequence[Inputs], on_progress: OnProgress) -> None:
     """Give a trained model its temperature and its sample for outliers; too few images leave probabilities raw.
 
     Args:
         model: It is changed.
         inputs: What it was trained on.
+        views: Vectors of perturbed copies of it, if there are any.
         on_progress: Called as it gets on.
     """
     seed, n_clusters = model.config.training.seed, model.config.data.n_clusters
@@ -37,16 +38,18 @@ def fit_confidence(model: Model, inputs: Inputs, on_progress: OnProgress) -> Non
     features = model.evidence(chosen)
     model.sample = sample_of(features, seed)
     if len(chosen) >= _FEWEST_PER_CLUSTER * n_clusters:
-        model.confidence = _confidence(model, chosen, features, on_progress)
+        looks = [model.evidence(view[rows]) for view in views] or list(_perturbed(model, chosen)) or [features]
+        model.confidence = _confidence(model, chosen, features, looks, on_progress)
     on_progress(Stage("confidence", 1.0))
 
 
-def _confidence(model: Model, chosen: Inputs, features: Floats, on_progress: OnProgress) -> Confidence:
+def _confidence(
+    model: Model, chosen: Inputs, features: Floats, looks: list[Floats], on_progress: OnProgress
+) -> Confidence:
     probabilities = model.predict_proba(chosen)
     clusters, count = probabilities.argmax(axis=1), probabilities.shape[1]
-    views = list(_views(model, chosen)) or [features]
     votes = np.zeros(probabilities.shape)
-    for done, vote in enumerate(votes_of_others(features, views, clusters, count, model.config.training.seed)):
+    for done, vote in enumerate(votes_of_others(features, looks, clusters, count, model.config.training.seed)):
         votes += vote / OTHERS
         on_progress(Stage("confidence", done / OTHERS))
     agreement = float(votes[np.arange(len(votes)), clusters].mean())
@@ -56,7 +59,7 @@ def _confidence(model: Model, chosen: Inputs, features: Floats, on_progress: OnP
 
 
 @torch.inference_mode()
-def _views(model: Model, chosen: Inputs) -> Iterator[Floats]:
+def _perturbed(model: Model, chosen: Inputs) -> Iterator[Floats]:
     """Features of images that are perturbed as the method does it; vectors and other methods have none."""
     ranges = getattr(model.config.own, "perturbation", None)
     if model.shape.is_vector or not isinstance(ranges, PerturbationConfig):

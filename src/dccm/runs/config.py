@@ -69,12 +69,29 @@ def make_config(
     )
     config = RunConfig(method, preset, dataset, data, training, own)
     require_finetune(data.encoder, config.finetune)
+    _require_views(config)
     return config
 
 
 def has_epochs(method: str) -> bool:
     """Whether a method goes over the images again and again."""
     return not issubclass(METHODS[method], DirectMethod)
+
+
+def _require_views(config: RunConfig) -> None:
+    """Refuse views where nothing makes them, and what learns from views where there are none."""
+    encoder, views = config.data.encoder, config.data.views
+    perturbed = config.settings().get("perturbed_weight", 0)
+    require(
+        not views or (encoder != SCRATCH and not config.finetune),
+        f"views must be 0 with the encoder '{SCRATCH}', and where blocks of one are trained, got {views}. "
+        "Name a pretrained encoder and set finetune = 0, or leave views out.",
+    )
+    require(
+        encoder == SCRATCH or not perturbed or views > 0 or config.finetune > 0,
+        f"perturbed_weight must be 0 on vectors of the encoder '{encoder}', which cannot be turned like pictures, "
+        f"unless views of the images are kept, got {perturbed}. Set views = 4, or take the preset 'features'.",
+    )
 
 
 def _require_takes_finetune(method: str, settings: Mapping[str, object]) -> None:

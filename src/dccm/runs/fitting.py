@@ -1,10 +1,12 @@
 """Images and settings -> a trained model; nothing is written but checkpoints."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dccm.arrays import ImageShape, Inputs
 from dccm.config import Settings, TrainingConfig
+from dccm.data.loader import Loader
 from dccm.errors import require
 from dccm.machine import choose_device, choose_precision, keep_memory, require_compiler, using_threads
 from dccm.methods.base import DirectMethod
@@ -69,6 +71,7 @@ def fit(
     config: RunConfig,
     *,
     model: Model | None = None,
+    views: Sequence[Inputs] = (),
     checkpoints: CheckpointFolder | None = None,
     resume: TensorFile | None = None,
     on_progress: OnProgress | None = None,
@@ -79,28 +82,33 @@ def fit(
         images: (N, H, W, C), or vectors in their place.
         config: All settings.
         model: The one to train; None: a new one, of which no part is pretrained.
+        views: Vectors of perturbed copies, as many as the settings say; see `views_of`.
         checkpoints: Where to write checkpoints; None: nowhere.
         resume: A checkpoint to go on from.
         on_progress: Called after each large batch, or stage of a method without epochs.
     """
     require_machine(config.training)
+    wanted = config.data.views
+    require(
+        len(views) == wanted, f"views must be as many as the settings say, {wanted}, got {len(views)}. See views_of."
+    )
     keep_memory()
     with using_threads(config.training.threads):
-        fitted = _fitted(model or new_model(images, config), images, checkpoints, resume, on_progress)
-        fit_confidence(fitted.model, images, on_progress or ignore)
+        begun = model or new_model(images, config)
+        fitted = _fitted(begun, begun.loader(images, views), checkpoints, resume, on_progress)
+        fit_confidence(fitted.model, images, views, on_progress or ignore)
         return fitted
 
 
 def _fitted(
     model: Model,
-    images: Inputs,
+    loader: Loader,
     checkpoints: CheckpointFolder | None,
     resume: TensorFile | None,
     on_progress: OnProgress | None,
 ) -> Fitted:
     config = model.config
     started = time.monotonic() - (resume.document["seconds"] if resume else 0)
-    loader = model.loader(images)
     precision = choose_precision(config.training.precision, loader.device)
     used: Settings = {"device": str(loader.device), "precision": precision}
     if isinstance(model.method, DirectMethod):

@@ -1,7 +1,7 @@
 """A trained method: what it says of images, and its file, which cannot run code."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -92,8 +92,8 @@ class Model:
         assert isinstance(self.method, GradientMethod)
         return self.method
 
-    def loader(self, images: Inputs) -> Loader:
-        """Batches of these images on the model's device."""
+    def loader(self, images: Inputs, views: Sequence[Inputs] = ()) -> Loader:
+        """Batches of these images, and of views of them, on the model's device."""
         height, width, channels = images.shape[1:]
         require(
             ImageShape(channels, height, width) == self.shape,
@@ -102,7 +102,7 @@ class Model:
         )
         device = next(chain(self.method.parameters(), self.method.buffers())).device
         training = self.config.training
-        return Loader(images, batch_size=training.batch_size, seed=training.seed, device=device)
+        return Loader(images, batch_size=training.batch_size, seed=training.seed, device=device, views=views)
 
     def predict_proba(self, images: Inputs) -> Floats:
         """Probability of each cluster, (N, K), calibrated where the model knows how."""
@@ -148,8 +148,9 @@ class Model:
         done = 0
         for batch in self.loader(images).ordered():
             rows = slice(done, done + len(batch))
-            for of_all, of_batch in zip(assigned, self._assigned(batch, take_features), strict=True):
-                of_all[rows] = of_batch
+            of_batch = self._assigned(batch, take_features)
+            for name in Assigned._fields:
+                getattr(assigned, name)[rows] = getattr(of_batch, name)
             done = rows.stop
             on_progress(Stage("assigning", done / len(images)))
         return assigned

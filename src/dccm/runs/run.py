@@ -1,7 +1,7 @@
 """Images and settings -> a filled run directory; the only place where all parts meet."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +52,7 @@ def run(
     inputs: Inputs | None = None,
     pretrained: Pretrained | None = None,
     encoder: FeatureEncoder | None = None,
+    views: Sequence[Inputs] = (),
     choice: Choice | None = None,
     resume: bool = False,
     reject: Reject | None = None,
@@ -68,6 +69,7 @@ def run(
         inputs: Vectors that are clustered in the place of the images; None: the images themselves are.
         pretrained: The encoder that made those vectors, by name.
         encoder: That encoder itself; it is needed where its last blocks are trained.
+        views: Vectors of perturbed copies of the images, as many as the settings say.
         choice: How the number of clusters was chosen; None: it was given, or the run that is resumed has it.
         resume: Go on from the newest sound checkpoint in it.
         reject: Which images get no cluster; None: all get one.
@@ -93,7 +95,7 @@ def run(
         on_progress(progress)
 
     checkpoints = CheckpointFolder(directory.checkpoints)
-    fitted = fit(inputs, config, model=model, checkpoints=checkpoints, resume=checkpoint, on_progress=keep)
+    fitted = fit(inputs, config, model=model, views=views, checkpoints=checkpoints, resume=checkpoint, on_progress=keep)
     with directory.writing_embedding(image_set.names) as add:
         assigned = fitted.model.assign(inputs, take_features=add, on_progress=on_progress)
     fitted.model.reject_below = reject and threshold(reject, assigned.confidences)
