@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dccm.arrays import Floats
+from dccm.arrays import Bytes, Floats
 from dccm.corrections.change import MARKS, Change, Entry
 from dccm.corrections.of_run import open_log
 from dccm.corrections.state import State
@@ -48,7 +48,7 @@ class Gallery:
         stored = directory.read_source() if directory.source.is_file() else StoredSource("", "", "", 0, (0, 0, 0), "")
         self.side = max(stored.shape[:2])
         self.checksum = stored.checksum
-        self.pictures = Pictures(stored, self.assignments.paths, cache)
+        self.pictures = Pictures(stored, self.assignments.paths, cache, _copies(directory, len(self)))
         self.examples = Examples(directory.path)
         self._by_confidence = np.argsort(-np.nan_to_num(self.assignments.confidences, nan=-1.0), kind="stable")
         self._lock = threading.Lock()
@@ -201,6 +201,14 @@ class Gallery:
         new = tuple((first + place, tuple(group.tolist())) for place, group in enumerate(groups))
         self.log.add(Change(kind="split", cluster=cluster, parts=new), who, key)
         return {"version": self.log.sync(), "clusters": [cluster, *(number for number, _ in new)]}
+
+
+def _copies(directory: RunDirectory, count: int) -> dict[int, Bytes]:
+    """The images that the run itself keeps, by row."""
+    if not directory.thumbnails.is_file():
+        return {}
+    images, rows = directory.read_thumbnails(count)
+    return {int(row): image for row, image in zip(rows, images)}
 
 
 def _spoken(entry: Entry | None) -> dict[str, Any] | None:

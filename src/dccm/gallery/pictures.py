@@ -4,13 +4,14 @@ import hashlib
 import io
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
 
+from dccm.arrays import Bytes
 from dccm.data.decode import picture
 from dccm.data.reopen import places_in, reopened
 from dccm.data.sources.base import Item, Source
@@ -39,9 +40,17 @@ class Pictures:
         stored: Where they came from.
         names: One for each, in the order of the assignments.
         cache: Folder of the cache; None: the user's.
+        copies: What the run keeps of some of them, by row: the last resort.
     """
 
-    def __init__(self, stored: StoredSource, names: Sequence[str], cache: Path | None = None) -> None:
+    def __init__(
+        self,
+        stored: StoredSource,
+        names: Sequence[str],
+        cache: Path | None = None,
+        copies: Mapping[int, Bytes] | None = None,
+    ) -> None:
+        self._copies = copies or {}
         self._stored, self._names = stored, names
         self._cache = cache or cache_folder()
         self._lock = threading.Lock()
@@ -86,9 +95,10 @@ class Pictures:
 
     def _small(self, row: int, largest: int | None, cause: Exception | None = None) -> Image.Image:
         """An image as it was prepared for the run."""
-        if self._prepared is None:
+        pixels = self._copies.get(row) if self._prepared is None else np.array(self._prepared[row])
+        if pixels is None:
             raise UserError(_NO_PICTURE) from cause
-        return picture(np.array(self._prepared[row]), largest)
+        return picture(pixels[..., :3] if pixels.shape[2] > 2 else pixels[..., 0], largest)
 
 
 class Thumbnails:
