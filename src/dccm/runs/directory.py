@@ -70,6 +70,7 @@ class RunDirectory:
         self.model = self.path / "model"
         self.checkpoints = self.path / "checkpoints"
         self.report = self.path / "report.html"
+        self.cluster_names = self.path / "clusters.csv"
         self.corrections = self.path / "corrections.sqlite"
 
     def __repr__(self) -> str:
@@ -167,6 +168,11 @@ class RunDirectory:
             {"path": as_text(paths, rows)} | assignment_columns(assignments, rows) for rows in row_groups(len(paths))
         )
         write_parquet(self.path / "assignments.parquet", blocks)
+
+    def write_cluster_names(self, names: Mapping[int, str]) -> None:
+        """Write the names that people gave clusters, if they did."""
+        if names:
+            write_csv(self.cluster_names, ("cluster", "name"), sorted(names.items()))
 
     def forget_assignments(self) -> None:
         """Delete the assignments of another model, and what belongs to them."""
