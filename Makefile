@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test lint slow browser frontend frontend-check bench bench-check coverage clean
+.PHONY: setup demo test lint slow browser chromium frontend frontend-check bench bench-check coverage clean
 
 setup: .venv/ready
 
@@ -34,6 +34,9 @@ slow: setup
 browser: setup
 	cd frontend && npm ci --silent --no-fund --no-audit
 	$(BIN)/pytest -q -m browser
+
+chromium:
+	apt-get update -qq && apt-get install -y -qq chromium
 
 # The page of the gallery is committed as it is built, so that only who changes it needs node.
 frontend:

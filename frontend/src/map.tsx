@@ -8,7 +8,7 @@ import { inside, Points } from "./points";
 import * as store from "./store";
 import { useStore } from "./store";
 
-const FAINT = 36;
+const FAINT = 64;
 const NEAR = 12; // Pixels within which a point is under the pointer.
 
 /** Every image as a point; what the filter lets through is bright, and a lasso narrows the grid. */

@@ -52,13 +52,14 @@ def predict(
     if rejecting is not None:
         require_graded(trained.method, trained.config.method)
     following = following_of(RunDirectory(model))
+    look = following.look if following else None
     directory = None if output is None else RunDirectory(output)
     if directory is not None:
         directory.require_free()  # Before images are read, which can take long.
     image_set = read_for(trained, images, watcher, **reading)
     told: dict[str, Any] = {"on_progress": watcher.training, "say": watcher.say}
     inputs = inputs_like(trained.pretrained, image_set, device=device, cache=reading.get("cache"), **told)
-    assigned = trained.assign(inputs, take_features=following and following.look, on_progress=watcher.training)
+    assigned = trained.assign(inputs, take_features=look, on_progress=watcher.training)
     below = graded_threshold(rejecting, trained.method, trained.config.method, assigned.confidences)
     rejected = rejected_ones(assigned.confidences, trained.reject_below if below is None else below)
     clusters = following.clusters(assigned.clusters) if following else assigned.clusters

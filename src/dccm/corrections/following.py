@@ -81,7 +81,8 @@ def _centre(features: Floats, rows: Numbers) -> Floats:
     total = np.zeros(features.shape[1], np.float32)
     for start in range(0, len(rows), _AT_ONCE):
         total += _directions(np.asarray(features[rows[start : start + _AT_ONCE]])).sum(axis=0)
-    return _directions(total[np.newaxis])[0]
+    centre: Floats = _directions(total[np.newaxis])[0]
+    return centre
 
 
 def _directions(features: Floats) -> Floats:

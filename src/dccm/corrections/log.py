@@ -95,7 +95,7 @@ class CorrectionLog:
             who: In whose name.
             key: A word of the asker's own: a change that was written under it already is not written again.
         """
-        return self.made(key) or self.write([(who, change)], key)[0]
+        return self.write([(who, change)], key)[0]
 
     def made(self, key: str) -> Entry | None:
         """The change that was written under a key."""
@@ -109,7 +109,8 @@ class CorrectionLog:
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 self.sync()
-                made = [self._insert(change, who, key) for who, change in changes]
+                known = self.made(key)
+                made = [known] if known else [self._insert(change, who, key) for who, change in changes]
                 self._database.execute("COMMIT")
             except BaseException:
                 if self._database.in_transaction:
