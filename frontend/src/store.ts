@@ -76,13 +76,15 @@ export function useStore(): State {
 
 /* ---- where we are: kept in the address, so that a reload comes back to it ---- */
 
-export function toAddress(): void {
+/** @param back Whether the browser's own "back" should lead to where we were. */
+function toAddress(back = false): void {
   const { view, filter } = state;
   const said = new URLSearchParams({ view });
   for (const [name, value] of Object.entries(filter)) {
     if (value !== null && value !== api.NO_FILTER[name as keyof Filter]) said.set(name, String(value));
   }
-  history.replaceState(null, "", `#${said}`);
+  if (back) history.pushState(null, "", `#${said}`);
+  else history.replaceState(null, "", `#${said}`);
 }
 
 export function fromAddress(): void {
@@ -90,6 +92,8 @@ export function fromAddress(): void {
   const number = (name: string) => (said.has(name) ? Number(said.get(name)) : null);
   const view = said.get("view");
   set({
+    chosen: new Set(),
+    lasso: null,
     view: view === "images" || view === "map" ? view : "clusters",
     filter: {
       ...api.NO_FILTER,
@@ -179,15 +183,17 @@ export async function watch(): Promise<never> {
 /* ---- what people do ---- */
 
 export function show(part: Partial<Filter>, view: View = state.view): void {
+  const back = view !== state.view || (part.cluster ?? state.filter.cluster) !== state.filter.cluster;
   set({ filter: { ...state.filter, ...part }, view, lasso: null, example: null, failed: null });
   set({ chosen: new Set() }); // What cannot be seen must not be moved.
-  toAddress();
+  toAddress(back);
   void loadRows();
 }
 
 export function go(view: View): void {
+  const back = view !== state.view;
   set({ view });
-  toAddress();
+  toAddress(back);
 }
 
 export function choose(rows: Iterable<number>): void {

@@ -109,6 +109,26 @@ def test_a_file_that_is_no_log_is_named_in_one_sentence(path: Path) -> None:
         log_at(path, *CLUSTERS)
 
 
+def test_a_place_where_nothing_can_be_written_is_named_with_a_way_out(path: Path) -> None:
+    path.mkdir()
+    with pytest.raises(UserError, match="Let yourself write there, or copy the run"):
+        log_at(path, *CLUSTERS)
+
+
+def test_a_log_that_another_program_holds_is_waited_for_and_then_named(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dccm.corrections.log._WAIT", 0.1)
+    log = log_at(path, *CLUSTERS)
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    with pytest.raises(UserError, match="Nothing was changed. Try again"):
+        log.add(move(0, to=1), "ann")
+    assert log.sync() == 0  # Reading goes on meanwhile.
+    holder.execute("ROLLBACK")
+    assert log.add(move(0, to=1), "ann").number == 1
+
+
 def test_a_log_of_a_later_version_is_refused(path: Path) -> None:
     log_at(path, *CLUSTERS).close()
     database = sqlite3.connect(path)

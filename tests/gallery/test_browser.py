@@ -359,6 +359,18 @@ def test_what_is_searched_for_survives_a_reload(address: str, chromium: Any) -> 
         assert page.locator("#search").input_value() == "001"
 
 
+@pytest.mark.browser
+def test_back_leads_from_a_cluster_to_all_of_them(address: str, chromium: Any) -> None:
+    with tab(chromium, address) as page:
+        cards(page).nth(1).locator(".open").click()
+        page.wait_for_selector(".tile")
+        page.go_back()
+        wait_count(cards(page), CLUSTERS)
+        page.go_forward()
+        page.wait_for_selector(".tile")
+        assert page.get_by_label("Cluster", exact=True).input_value() == "1"
+
+
 def test_the_built_page_is_small() -> None:
     static = Path(__file__).parents[2] / "src" / "dccm" / "gallery" / "static"
     assert sum(path.stat().st_size for path in static.rglob("*")) < 600_000

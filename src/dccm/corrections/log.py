@@ -197,6 +197,8 @@ def _speaking(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise UserError(f"{path} cannot be used now ({error}). Nothing was changed; try again.") from error
+        forbidden = "readonly" in str(error) or "unable to open" in str(error)
+        way = "Let yourself write there, or copy the run to where you may" if forbidden else "Try again"
+        raise UserError(f"{path} cannot be used now ({error}). Nothing was changed. {way}.") from error
     except (sqlite3.Error, json.JSONDecodeError) as error:
         raise UserError(f"{path} is broken ({error}). Take a sound copy, or move it away to begin anew.") from error
