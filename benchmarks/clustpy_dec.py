@@ -20,9 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.baselines import some_of
 from benchmarks.classical import alone
-from benchmarks.datasets import read
+from benchmarks.datasets import read, some_of
 from dccm.evaluation.metrics import scores
 from dccm.runs.config import make_config
 from dccm.runs.fitting import fit

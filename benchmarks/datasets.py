@@ -15,6 +15,16 @@ def read(source: str, split: str | None = None) -> ImageSet:
     return load_digits() if source == "digits" else _read_parquet(Path(source), split)
 
 
+def some_of(found: ImageSet, count: int | None) -> ImageSet:
+    """Random images of a set, in random order; the same ones every time."""
+    if count is None:
+        return found
+    chosen = np.random.default_rng(0).permutation(len(found.images))[:count]
+    assert found.labels is not None
+    splits = None if found.splits is None else found.splits[chosen]
+    return ImageSet(found.images[chosen], [found.names[i] for i in chosen], found.labels[chosen], splits=splits)
+
+
 def _read_parquet(path: Path, split: str | None) -> ImageSet:
     import pyarrow.parquet
 

@@ -138,7 +138,7 @@ def test_labels_in_the_file_give_scores_after_training(
 ) -> None:
     assert dccm("cluster", array, "-k", 4, "-o", tmp_path / "run", "--json", *QUICK, monkeypatch=monkeypatch) == 0
     said = json.loads(capsys.readouterr().out)
-    assert set(said["scores"]) == {"acc", "nmi", "ari", "bcubed_precision", "bcubed_recall"}
+    assert set(said["scores"]) == {"acc", "balanced_acc", "nmi", "ari", "bcubed_precision", "bcubed_recall"}
     np.save(tmp_path / "labels.npy", np.load(array)["labels"])
     assert (
         dccm("evaluate", tmp_path / "run", "--labels", tmp_path / "labels.npy", "--json", monkeypatch=monkeypatch) == 0

@@ -12,6 +12,7 @@ from dccm.data.synthetic import bars
 from dccm.training.checkpoint import CheckpointFolder
 
 SETTINGS = ["batch_size=24", "mini_batch=8", "checkpoint_minutes=0", "critic_positions=4", "uses=1", "starts=2"]
+SETTINGS += ["milestones=8"]
 SAME = ("history.jsonl", "assignments.csv", "model/weights.safetensors", "model/model.json")
 EPOCHS = 8
 BATCHES = 5
@@ -81,6 +82,9 @@ def end_in_the_middle_of_an_epoch(images: Path, output: Path, how: signal.Signal
 def assert_same(first: Path, second: Path) -> None:
     for name in SAME:
         assert (first / name).read_bytes() == (second / name).read_bytes(), name
+    kept = [{path.name: path.read_bytes() for path in (run / "milestones").iterdir()} for run in (first, second)]
+    assert len(kept[0]) == 9
+    assert kept[0] == kept[1]
 
 
 def test_a_killed_run_resumes_to_the_same_bits(images: Path, unbroken: Path, tmp_path: Path) -> None:

@@ -113,6 +113,9 @@ class TrainingConfig(Section):
     """Stop after this many gradient passes over the images, whatever `epochs` says."""
     checkpoint_minutes: float = 2.0
     """Time between checkpoints, which are written between large batches; one more is written at the end."""
+    milestones: Annotated[int, Bounds(0)] = 0
+    """Equal steps of the run after which the predictions for all images are kept, and once at its start: what figures
+    of the paper are drawn from; 0: nothing is kept."""
 
     @property
     def has_budget(self) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # They come with torch, which takes seconds.
     from dccm.commands.choose_k import Chosen
     from dccm.commands.embed import Embedded
     from dccm.commands.predict import Predicted
+    from dccm.commands.reproduce import Reproduced
     from dccm.evaluation.probe import Probed
     from dccm.runs.run import Clustering
 
@@ -112,6 +113,23 @@ def print_probed(probed: "Probed", as_json: bool) -> None:
         return
     print(f"Learnt from {probed.train_images:,} images; share of {probed.test_images:,} others classified right:")
     print("\n".join(f"{layer:17s} {share:.4f}" for layer, share in probed.accuracy.items()))
+
+
+def print_reproduced(reproduced: "Reproduced", as_json: bool) -> None:
+    """Tables, and where everything is."""
+    results, missing = reproduced.results, reproduced.missing
+    if as_json:
+        made = {name: [str(file) for file in files] for name, files in reproduced.files.items()}
+        print(json.dumps({"page": str(results.page), "files": made, "missing": missing}))
+        return
+    for shown in reproduced.shown.values():
+        print(shown.text())
+    for name, reason in missing.items():
+        print(f"Missing: {name}. {reason}")
+    if reproduced.shown:
+        print(f"All tables and figures: {results.page}")
+    if not reproduced.complete:
+        print(f"Not all could be made; {results.failed} says more, --retry-failed makes failed runs again.")
 
 
 def print_csv(header: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> None:

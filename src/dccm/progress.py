@@ -123,7 +123,7 @@ class Display:
         if progress.epochs and progress.done > _SURE and progress.seconds_left > _LONG and not self.told_of_budgets:
             self.told_of_budgets = True
             self.say(
-                f"This takes {_clock(progress.seconds_left)} hours more. A run with a budget (minutes:60, for example) "
+                f"This takes {clock(progress.seconds_left)} hours more. A run with a budget (minutes:60, for example) "
                 "fits its steps and stages to the time it has."
             )
         if progress.record is not None:
@@ -159,7 +159,7 @@ class Display:
 def describe(progress: Progress) -> str:
     """Rate, time left, losses and the state of the clusters, in one line."""
     means = progress.means
-    parts = [f"{progress.images_per_second:.0f} images/s", f"{_clock(progress.seconds_left)} left"]
+    parts = [f"{progress.images_per_second:.0f} images/s", f"{clock(progress.seconds_left)} left"]
     parts += [f"{name} {means[name]:.3f}" for name in ("loss", "graph", "label", "information") if name in means]
     if "confident_share" in means:
         parts += [f"confident {means['confident_share']:.0%}", f"linked {means['linked_share']:.0%}"]
@@ -170,7 +170,7 @@ def describe(progress: Progress) -> str:
     return "  ".join(parts)
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
     """Minutes and seconds, and hours if there are any."""
     minutes, rest = divmod(round(seconds), 60)
     hours, of_hour = divmod(minutes, 60)

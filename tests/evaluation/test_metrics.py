@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from dccm.errors import UserError
-from dccm.evaluation.metrics import accuracy, ari, bcubed, graph_bcubed, nmi, scores
+from dccm.evaluation.metrics import accuracy, ari, balanced_accuracy, bcubed, graph_bcubed, nmi, scores
 from tests.support import few_examples
 
 TRUE = [0, 0, 0, 1, 1, 1]
@@ -162,13 +162,21 @@ def test_every_sample_on_its_own_has_full_precision_and_little_recall() -> None:
 
 
 def test_one_sample_scores_one() -> None:
-    assert list(scores([3], [8]).values()) == [1, 1, 1, 1, 1]
+    assert set(scores([3], [8]).values()) == {1}
+
+
+def test_balanced_accuracy_counts_each_class_alike() -> None:
+    assert balanced_accuracy([0, 0, 0, 0, 1], [0, 0, 0, 0, 0]) == 0.5
+    assert balanced_accuracy([0, 0, 0, 0, 1], [1, 1, 1, 0, 0]) == pytest.approx((3 / 4 + 1) / 2)
+    # One cluster can stand for one class only, here for that of which it holds the larger share.
+    assert balanced_accuracy([0, 0, 0, 0, 1, 2], [0, 0, 0, 1, 0, 0]) == pytest.approx((1 / 4 + 1) / 3)
 
 
 def test_all_scores_come_by_name() -> None:
     cubed = bcubed(TRUE, PREDICTED)
     assert scores(TRUE, PREDICTED) == {
         "acc": accuracy(TRUE, PREDICTED),
+        "balanced_acc": balanced_accuracy(TRUE, PREDICTED),
         "nmi": nmi(TRUE, PREDICTED),
         "ari": ari(TRUE, PREDICTED),
         "bcubed_precision": cubed.precision,

@@ -3,7 +3,7 @@ import torch
 
 from dccm.arrays import ImageShape
 from dccm.data.loader import Loader
-from dccm.methods.dccm import begin_from_kmeans
+from dccm.methods.heads import begin_from_kmeans
 from dccm.networks import build_encoder
 from dccm.networks.base import Encoder, NetworkConfig
 from dccm.networks.head import VectorHead
@@ -32,7 +32,7 @@ def test_vectors_get_a_head_that_keeps_the_contract() -> None:
 def test_the_largest_logit_is_that_of_the_nearest_centre() -> None:
     head = VectorHead(4, 6)
     centres = torch.randn(6, 4, generator=seeded(1)) * 5
-    head.begin(centres)
+    head.begin(centres, torch.ones(6))
     feature = head.feature(torch.randn(40, 4, 1, 1, generator=seeded(2)))
     assert torch.equal(head.output(feature).argmax(dim=1), torch.cdist(feature, centres).argmin(dim=1))
 

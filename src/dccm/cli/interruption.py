@@ -17,11 +17,18 @@ def watched(quiet: bool) -> Iterator["Display"]:
     """Show progress; Ctrl-C, and other requests to end, stop with a word on how to go on."""
     from dccm.progress import Display
 
+    with goes_on_by_itself(), Display(quiet) as display:
+        yield display
+
+
+@contextmanager
+def goes_on_by_itself() -> Iterator[None]:
+    """Ctrl-C, and other requests to end, stop with a word that the same command goes on."""
     try:
-        with _requests_to_end(), Display(quiet) as display:
-            yield display
+        with _requests_to_end():
+            yield
     except KeyboardInterrupt:
-        _stop("What is prepared so far is kept: the same command goes on from there.")
+        _stop("What is done so far is kept: the same command goes on from there.")
 
 
 @contextmanager

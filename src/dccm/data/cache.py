@@ -13,7 +13,6 @@ A folder of the cache belongs to one source and one way of preparing it:
 import io
 import json
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -24,7 +23,7 @@ from zlib import crc32
 import numpy as np
 
 from dccm.arrays import Bytes
-from dccm.files import csv_lines, write_atomically
+from dccm.files import csv_lines, locked_file, write_atomically
 
 FORMAT = 2
 FILES = ("images.npy", "kept.i64", "hashes.u64", "manifest.csv")
@@ -155,19 +154,12 @@ class Writer:
 def locked(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold a folder of the cache for this process alone; the lock ends with the process, however that ends."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("a+b") as file:
-        if sys.platform == "win32":
-            import msvcrt
 
-            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
-        else:
-            import fcntl
+    def wait() -> bool:
+        waiting()
+        return True
 
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                waiting()
-                fcntl.flock(file, fcntl.LOCK_EX)
+    with locked_file(folder / "lock", wait):
         yield
 
 

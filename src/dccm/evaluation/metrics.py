@@ -40,6 +40,15 @@ def accuracy(true: Labels, predicted: Labels) -> float:
     return float(table[rows, columns].sum() / len(true))
 
 
+def balanced_accuracy(true: Labels, predicted: Labels) -> float:
+    """Mean over the classes of the share that is right, under the one-to-one map of clusters that is best for it."""
+    true, predicted = _pair(true, predicted)
+    table = contingency_matrix(true, predicted)
+    shares = table / table.sum(axis=1, keepdims=True)
+    rows, columns = linear_sum_assignment(shares, maximize=True)
+    return float(shares[rows, columns].sum() / len(shares))
+
+
 def bcubed(true: Labels, predicted: Labels) -> BCubed:
     """BCubed precision and recall of a partition (Amigo et al., 2009)."""
     true, predicted = _pair(true, predicted)
@@ -74,6 +83,7 @@ def scores(true: Labels, predicted: Labels) -> dict[str, float]:
     cubed = bcubed(true, predicted)
     return {
         "acc": accuracy(true, predicted),
+        "balanced_acc": balanced_accuracy(true, predicted),
         "nmi": nmi(true, predicted),
         "ari": ari(true, predicted),
         "bcubed_precision": cubed.precision,

@@ -18,7 +18,7 @@ from dccm.correlations.pseudo_graph import SaturatedPairs, pair_cross_entropy, s
 from dccm.data.loader import Batch, Loader, equal_parts
 from dccm.data.perturb import PerturbationConfig, perturb
 from dccm.methods.base import GradientMethod, predictions_of
-from dccm.methods.dccm import begin_from_kmeans
+from dccm.methods.heads import begin_from_kmeans
 from dccm.networks import build_encoder
 from dccm.networks.base import NetworkConfig
 from dccm.networks.head import VectorHead

@@ -25,6 +25,8 @@ from dccm.data.perturb import PerturbationConfig, apply, draw
 from dccm.errors import require
 from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod, predictions_of
+from dccm.methods.heads import begin_from_kmeans
+from dccm.methods.per_image import PerImage
 from dccm.networks import build_encoder
 from dccm.networks.base import EncoderOutput, NetworkConfig
 from dccm.networks.critic import Critic, map_positions
@@ -32,9 +34,6 @@ from dccm.networks.head import VectorHead
 from dccm.networks.tail import FinetuneConfig, TailHead
 from dccm.training.collapse import Watched, cluster_information
 from dccm.training.update import Moment, Update
-
-_FOR_COMPONENTS = 10_000
-"""Vectors whose principal components are taken: those of 60,000 take seconds, docs/lab/features.md compares them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +77,9 @@ class DCCMConfig(Section):
     """Networks that begin with different weights; from 60 % of the run on the worst are dropped, one is left."""
     mini_batch: Several = 32
     """Images in one gradient step."""
+    mined_by: str = ""
+    """Folder of a finished run whose model, as it is, mines the targets of all images once and for all (Table 6);
+    empty: the network itself does, anew for each large batch."""
     uses: Count = 1
     """Times that the targets of a large batch are learnt from before new ones are mined."""
     joint_views: bool = True
@@ -96,9 +98,19 @@ class DCCMConfig(Section):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(
-            self.clean_weight + self.perturbed_weight > 0,
-            "clean_weight and perturbed_weight must not both be 0: nothing would be learnt. Set one to 1.",
+            self.learns_clusters or bool(self.mined_by and self.information_weight),
+            "clean_weight and perturbed_weight must not both be 0: nothing would be learnt. Set one to 1, or let "
+            "another run mine the pairs (mined_by) and leave information_weight above 0.",
         )
+        require(
+            self.starts == 1 or not self.mined_by,
+            f"starts must be 1 with mined_by, as all starts would have the same targets, got {self.starts}.",
+        )
+
+    @property
+    def learns_clusters(self) -> bool:
+        """Whether any loss reaches the prediction; the mutual information alone does not."""
+        return self.clean_weight + self.perturbed_weight > 0
 
 
 class DCCMMethod(GradientMethod[DCCMConfig]):
@@ -117,6 +129,9 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
         self.encoder = build_encoder(config.encoder, shape, n_clusters, config.finetuning.finetune)
         feature_size = self.encoder.feature_size if config.deep_feature == "hidden" else n_clusters
         self.critic = Critic(self.encoder.map_channels, feature_size)
+        self.mined = PerImage(n_clusters) if config.mined_by else None
+        # The mutual information alone teaches features only, and the last layer says nothing.
+        self.readout = None if config.learns_clusters else KMeansReadout(n_clusters)
         self.optimizers = {"all": self._new_optimizer()}
 
     def _new_optimizer(self) -> torch.optim.Optimizer:
@@ -143,14 +158,20 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Mine the large batch, then learn from mini-batches of it (Algorithm 1)."""
         config = self.config
-        prediction = self.workers.gather(predictions_of(self.encoder, batch.images))
+        prediction = self.workers.gather(self._mining(batch))
         targets = mine(prediction, graph_threshold=config.graph_threshold, label_threshold=config.label_threshold)
-        watched = _watched(prediction, targets)
+        watched = None if self.mined else _watched(prediction, targets)
         for index, views in self._mini_batches(batch):
             terms = self._terms(views, targets.rows(index), batch.generator)
             label_weight = config.label_weight / (len(index) if config.label_reduction == "sum" else 1)
             loss = objective(terms, label_weight=label_weight, information_weight=config.information_weight)
             yield Update(loss, self.optimizers["all"], len(index), terms._asdict(), watched)
+
+    def _mining(self, batch: Batch) -> Tensor:
+        """The predictions that targets are mined from: the network's own, or those of another run's model."""
+        if self.mined is None:
+            return predictions_of(self.encoder, batch.images)
+        return self.mined.rows[batch.index.to(self.mined.rows.device)]
 
     def _mini_batches(self, batch: Batch) -> Iterator[tuple[Tensor, "Views"]]:
         """Places in the large batch, and the images there, clean and perturbed; all of them once per use."""
@@ -184,7 +205,9 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
     def _encoded(self, views: "Views") -> dict[str, EncoderOutput]:
         """What the encoder says of each view that the losses need, the clean one first."""
         needed = {
-            "clean": self.config.clean_weight > 0 or self.config.robustness == "invariance",
+            "clean": self.config.clean_weight > 0
+            or self.config.robustness == "invariance"
+            or not self.config.learns_clusters,
             "perturbed": self.config.perturbed_weight > 0,
         }
         wanted = [name for name, needs in needed.items() if needs]
@@ -223,13 +246,20 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
         return triplet_information_loss(self.critic, positions, feature, positive, negative)
 
     def predict(self, images: Tensor) -> Tensor:
-        """The prediction feature z."""
-        return self.encoder(images).prediction
+        """The prediction feature z; by k-means of the features where no loss reaches it."""
+        return self.embed_and_predict(images)[1]
 
     def embed_and_predict(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Both of one pass through the encoder."""
         output = self.encoder(images)
-        return output.feature, output.prediction
+        return output.feature, output.prediction if self.readout is None else self.readout(output.feature)
+
+    def finish(self, loader: Loader) -> GradientMethod[Any]:
+        """What another run's model said of the images is no longer needed."""
+        super().finish(loader)
+        if self.mined is not None:
+            self.mined.forget()
+        return self
 
 
 def _require_suits(shape: ImageShape, config: DCCMConfig) -> None:
@@ -244,21 +274,6 @@ def _require_suits(shape: ImageShape, config: DCCMConfig) -> None:
         "deep_feature must be 'logits' for an information_weight on vectors of a pretrained encoder, as their "
         f"components do not learn, got '{config.deep_feature}'. Set it, or information_weight = 0.",
     )
-
-
-@torch.no_grad()
-def begin_from_kmeans(head: VectorHead, loader: Loader, n_clusters: int) -> None:
-    """Principal components of the vectors, and k-means among all of them."""
-    mean, moments = torch.zeros_like(head.mean), head.mean.new_zeros(len(head.mean), len(head.mean))
-    count = min(len(loader), _FOR_COMPONENTS)
-    for images in loader.sampled(count):
-        rows = head.vectors(head.conv(images))
-        mean += rows.sum(dim=0) / count
-        moments += rows.T @ rows / count
-    head.look(mean, moments - torch.outer(mean, mean))
-    readout = KMeansReadout(n_clusters)
-    readout.fit(loader.over_all(lambda images: head.feature(head.conv(images))), loader.seed)
-    head.begin(readout.centres.to(head.mean.device))
 
 
 class Views(NamedTuple):

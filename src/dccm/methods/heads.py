@@ -10,10 +10,12 @@ from torch import Tensor, nn
 from dccm.arrays import Floats, ImageShape
 from dccm.data.loader import Loader, equal_parts
 from dccm.errors import require
+from dccm.grouping.centres import merged_centres
 from dccm.grouping.neighbours import nearest
 from dccm.grouping.readout import KMeansReadout
 from dccm.methods.per_image import PerImage
 from dccm.networks.components import Components, LinearHeads
+from dccm.networks.head import VectorHead
 from dccm.training.collapse import Watched, cluster_information
 from dccm.training.progress import OnProgress, Stage
 
@@ -24,6 +26,8 @@ _SAMPLE = 10_000
 """Points that k-means sees at most where it only begins a head."""
 _STARTS = 10
 """Starts of k-means for all heads together, but at least one for each."""
+_FOR_COMPONENTS = 10_000
+"""Vectors whose principal components are taken: those of 60,000 take seconds, docs/lab/features.md compares them."""
 _SURE = 0.5
 """Probability from which an image is counted as sure of its cluster."""
 
@@ -117,3 +121,21 @@ def watched(prediction: Tensor) -> Watched:
     linked = (sizes * (sizes - 1)).sum() / max(1, count * (count - 1))
     sure = (prediction.amax(dim=1) > _SURE).sum()
     return Watched(sizes, sure, linked, cluster_information(prediction))
+
+
+@torch.no_grad()
+def begin_from_kmeans(head: VectorHead, loader: Loader, n_clusters: int) -> None:
+    """Principal components of the vectors, and k-means among all of them."""
+    mean, moments = torch.zeros_like(head.mean), head.mean.new_zeros(len(head.mean), len(head.mean))
+    count = min(len(loader), _FOR_COMPONENTS)
+    for images in loader.sampled(count):
+        rows = head.vectors(head.conv(images))
+        mean += rows.sum(dim=0) / count
+        moments += rows.T @ rows / count
+    head.look(mean, moments - torch.outer(mean, mean))
+    features = loader.over_all(lambda images: head.feature(head.conv(images)))
+    readout = KMeansReadout(n_clusters)
+    readout.fit(features, loader.seed, merged_centres(features, n_clusters, loader.seed))
+    centres = readout.centres.to(head.mean.device)
+    own = torch.cdist(torch.from_numpy(features).to(centres), centres).argmin(dim=1)
+    head.begin(centres, torch.bincount(own, minlength=n_clusters))

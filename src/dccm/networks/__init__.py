@@ -17,5 +17,7 @@ def build_encoder(config: NetworkConfig, shape: ImageShape, outputs: int, finetu
         finetune: Blocks of a pretrained encoder that learn, from maps of it in the place of images; 0: none.
     """
     if finetune:
-        return TailHead(finetune, shape, outputs)
-    return VectorHead(shape.channels, outputs) if shape.is_vector else PaperEncoder(config, shape, outputs)
+        return TailHead(finetune, shape, outputs, config.balance)
+    if shape.is_vector:
+        return VectorHead(shape.channels, outputs, config.balance)
+    return PaperEncoder(config, shape, outputs)

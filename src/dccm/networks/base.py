@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from dccm.arrays import SMALLEST_SIDE
 from dccm.config import Bounds, Count, Positive, Section
+from dccm.networks.balance import Balance
 
 ShallowMap = Literal["pooled", "unpooled"]
 Initialisation = Literal["torch", "identity"]
@@ -32,6 +33,9 @@ class NetworkConfig(Section):
     """Where the 32-pixel network's shallow map S is taken: behind the pooling after it, or before."""
     logit_norm: LogitNorm = "none"
     """Norm on the outputs of the last linear layer: no norm, batch norm, or batch norm with one scale for all."""
+    balance: Balance = "uniform"
+    """Sizes of clusters that a head on vectors of a pretrained encoder expects: equal ones, those that k-means finds,
+    or none in particular. Networks that learn from images have logit_norm."""
     initialisation: Initialisation = "torch"
     """Start of the weights: PyTorch's, or linear layers like the identity and Kaiming-normal convolutions."""
 

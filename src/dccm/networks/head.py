@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dccm.networks.balance import Balance, ShareNorm, balance_norm
 from dccm.networks.base import EncoderOutput
 
 _COMPONENTS = 64
@@ -22,9 +23,10 @@ class VectorHead(nn.Module):
     Args:
         features: D.
         outputs: Length of the prediction feature.
+        balance: Sizes of clusters that are expected.
     """
 
-    def __init__(self, features: int, outputs: int) -> None:
+    def __init__(self, features: int, outputs: int, balance: Balance = "uniform") -> None:
         super().__init__()
         size = min(_COMPONENTS, features)
         self.mean: Tensor
@@ -32,7 +34,7 @@ class VectorHead(nn.Module):
         self.register_buffer("mean", torch.zeros(features))
         self.register_buffer("axes", torch.eye(features, size))
         self.output = nn.Linear(size, outputs)
-        self.norm = nn.BatchNorm1d(outputs)
+        self.norm = balance_norm(balance, outputs)
 
     @property
     def description(self) -> str:
@@ -84,10 +86,16 @@ class VectorHead(nn.Module):
         self.axes.copy_(largest)
 
     @torch.no_grad()
-    def begin(self, centres: Tensor) -> None:
-        """Give each cluster a centre, (K, components): the largest logit is then that of the nearest one.
+    def begin(self, centres: Tensor, sizes: Tensor) -> None:
+        """Give each cluster a centre: the largest logit is then that of the nearest one.
 
         Half the squared distance to a centre is half the square of the feature, the same for all clusters, less this.
+
+        Args:
+            centres: (K, components).
+            sizes: Images that are nearest to each, (K,).
         """
+        if isinstance(self.norm, ShareNorm):
+            self.norm.expect(sizes)
         self.output.weight.copy_(centres)
         self.output.bias.copy_(-centres.square().sum(dim=1) / 2)

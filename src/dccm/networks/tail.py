@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from dccm.arrays import ImageShape
 from dccm.config import Bounds, Positive, Section
 from dccm.errors import require
+from dccm.networks.balance import Balance
 from dccm.networks.base import EncoderOutput
 from dccm.networks.efficientnet import FEATURE_SIZE, PREPROCESSING, STAGES, EfficientNetLite0
 from dccm.networks.head import VectorHead
@@ -61,10 +62,11 @@ class TailHead(VectorHead):
         blocks: How many blocks learn.
         shape: Shape of the maps.
         outputs: Length of the prediction feature.
+        balance: Sizes of clusters that are expected.
     """
 
-    def __init__(self, blocks: int, shape: ImageShape, outputs: int) -> None:
-        super().__init__(FEATURE_SIZE, outputs)
+    def __init__(self, blocks: int, shape: ImageShape, outputs: int, balance: Balance = "uniform") -> None:
+        super().__init__(FEATURE_SIZE, outputs, balance)
         expected = map_shape(blocks)
         require(
             shape == expected,

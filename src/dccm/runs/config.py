@@ -59,6 +59,11 @@ def make_config(
     preset = preset or default_preset(method, pretrained=pretrained)
     settings = preset_settings(method, preset, dataset) | dict(overrides or {})
     _require_takes_finetune(method, settings)
+    require(
+        has_epochs(method) or not settings.get("milestones"),
+        f"milestones must be left out for the method '{method}', which has no epochs, got "
+        f"{settings.get('milestones')}.",
+    )
     data, training, own = build([DataConfig, TrainingConfig, kind.config_type], settings, f"method '{method}'")
     require_encoder(data.encoder)
     able = ", ".join(name for name, other in METHODS.items() if other.takes_vectors)

@@ -69,6 +69,7 @@ class RunDirectory:
         self.choice = self.path / "choice.json"
         self.model = self.path / "model"
         self.checkpoints = self.path / "checkpoints"
+        self.milestones = self.path / "milestones"
         self.report = self.path / "report.html"
         self.cluster_names = self.path / "clusters.csv"
         self.corrections = self.path / "corrections.sqlite"

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from dccm.arrays import ImageShape, Inputs
 from dccm.config import Settings, TrainingConfig
@@ -14,10 +15,12 @@ from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.networks.map_encoder import MapEncoder
 from dccm.runs.calibration import fit_confidence
 from dccm.runs.config import RunConfig
+from dccm.runs.keeper import MilestoneKeeper
+from dccm.runs.mining import let_other_run_mine
 from dccm.runs.model import Model
 from dccm.training.checkpoint import CheckpointFolder, TensorFile
 from dccm.training.loop import train
-from dccm.training.progress import OnProgress, Record, ignore
+from dccm.training.progress import OnProgress, Progress, Record, Stage, ignore
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ def new_model(images: Inputs, config: RunConfig, encoder: FeatureEncoder | None 
     )
     if isinstance(encoder, MapEncoder):
         encoder.begin(model.method)
+    let_other_run_mine(model, images)
     return model
 
 
@@ -74,6 +78,7 @@ def fit(
     views: Sequence[Inputs] = (),
     checkpoints: CheckpointFolder | None = None,
     resume: TensorFile | None = None,
+    milestones: Path | None = None,
     on_progress: OnProgress | None = None,
 ) -> Fitted:
     """Train a model on images; no label can be passed.
@@ -85,17 +90,21 @@ def fit(
         views: Vectors of perturbed copies, as many as the settings say; see `views_of`.
         checkpoints: Where to write checkpoints; None: nowhere.
         resume: A checkpoint to go on from.
+        milestones: Where to keep what the setting of this name asks for; None: there is no place for it.
         on_progress: Called after each large batch, or stage of a method without epochs.
     """
     require_machine(config.training)
     wanted = config.data.views
+    require(len(views) == wanted, f"views must be {wanted}, as the settings say, got {len(views)}. Take views_of.")
     require(
-        len(views) == wanted, f"views must be as many as the settings say, {wanted}, got {len(views)}. See views_of."
+        milestones is not None or not config.training.milestones,
+        f"milestones must be 0 where no run directory is written, got {config.training.milestones}. "
+        "Cluster into a folder, or leave it out.",
     )
     keep_memory()
     with using_threads(config.training.threads):
         begun = model or new_model(images, config)
-        fitted = _fitted(begun, begun.loader(images, views), checkpoints, resume, on_progress)
+        fitted = _fitted(begun, begun.loader(images, views), checkpoints, resume, milestones, on_progress)
         fit_confidence(fitted.model, images, views, on_progress or ignore)
         return fitted
 
@@ -105,6 +114,7 @@ def _fitted(
     loader: Loader,
     checkpoints: CheckpointFolder | None,
     resume: TensorFile | None,
+    milestones: Path | None,
     on_progress: OnProgress | None,
 ) -> Fitted:
     config = model.config
@@ -119,6 +129,21 @@ def _fitted(
     if on_progress is not None:
         model.learner.on_progress = on_progress
     training = replace(config.training, precision=precision)
+    keeper = None
+    if milestones is not None and training.milestones:
+        keeper = MilestoneKeeper(milestones, model.learner, loader, training, resume)
+        on_progress = _both(keeper, on_progress or ignore)
     history = train(model.learner, loader, training, checkpoints=checkpoints, resume=resume, on_progress=on_progress)
     model.method = model.learner.finish(loader)
-    return Fitted(model, history, time.monotonic() - started, used)
+    seconds = time.monotonic() - started - (keeper.seconds if keeper else 0)
+    return Fitted(model, history, seconds, used)
+
+
+def _both(first: OnProgress, second: OnProgress) -> OnProgress:
+    """Tell one, then the other."""
+
+    def tell(progress: Progress | Stage) -> None:
+        first(progress)
+        second(progress)
+
+    return tell

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dccm.arrays import Inputs
 from dccm.data.images import ImageSet
@@ -95,7 +96,8 @@ def run(
         on_progress(progress)
 
     checkpoints = CheckpointFolder(directory.checkpoints)
-    fitted = fit(inputs, config, model=model, views=views, checkpoints=checkpoints, resume=checkpoint, on_progress=keep)
+    places: dict[str, Any] = {"checkpoints": checkpoints, "milestones": directory.milestones}
+    fitted = fit(inputs, config, model=model, views=views, resume=checkpoint, on_progress=keep, **places)
     with directory.writing_embedding(image_set.names) as add:
         assigned = fitted.model.assign(inputs, take_features=add, on_progress=on_progress)
     fitted.model.reject_below = reject and threshold(reject, assigned.confidences)

@@ -63,6 +63,16 @@ class Parquet(Source):
         """Sizes and times of the files."""
         return self._fingerprint
 
+    def label_by_column(self, column: str) -> None:
+        """Take another column as the images' true classes; for evaluation alone."""
+        names = self._tables[0].schema_arrow.names
+        require(
+            column in names,
+            f"{self.place} must have a column {column} for these classes, it has {', '.join(names)}. Give "
+            "another file.",
+        )
+        self.labels = self._labels(column)
+
     def _paths(self) -> Names:
         """The paths that the rows state, or numbers where a path is missing or not unique."""
         named = Names(path if isinstance(path, str) else "" for path in self._values(f"{self._column}.path"))
