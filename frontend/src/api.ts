@@ -100,7 +100,7 @@ function query(filter: Filter): string {
 
 export const getRun = () => json<Run>("api/run");
 export const getOverview = () => json<Overview>("api/clusters");
-export const getVersion = async () => (await json<{ version: number }>("api/version")).version;
+export const getVersion = () => json<{ version: number; map: "pca" | "tsne" }>("api/version");
 export const getLog = () => json<Entry[]>("api/log");
 export const getRows = (filter: Filter, signal: AbortSignal) => numbers(`api/rows?${query(filter)}`, { signal });
 export const getImages = (rows: number[]) =>

@@ -8,6 +8,10 @@ import { inside, Points } from "./points";
 import * as store from "./store";
 import { useStore } from "./store";
 
+const MAPS = {
+  pca: ["principal components", "The two directions in which images differ most; dccm serve --tsne keeps neighbours together."],
+  tsne: ["t-SNE", "Neighbours stay neighbours; distances between groups mean little."],
+} as const;
 const FAINT = 64;
 const NEAR = 12; // Pixels within which a point is under the pointer.
 
@@ -32,7 +36,7 @@ export function EmbeddingMap() {
   lasso.current = lassoing;
 
   const version = state.overview?.version;
-  useEffect(() => void api.getMap().then(setPlaces, (error: Error) => setFailed(error.message)), []);
+  useEffect(() => void api.getMap().then(setPlaces, (error: Error) => setFailed(error.message)), [state.map]);
   useEffect(() => void api.getPoints().then(setClusters, () => undefined), [version]);
   useEffect(() => onScheme(() => setScheme(isDark())), []);
 
@@ -182,6 +186,9 @@ export function EmbeddingMap() {
   return (
     <section class="map" aria-label="Map">
       <div class="tools" role="toolbar" aria-label="Map tools">
+        <span class="hint" title={MAPS[state.map][1]}>
+          {MAPS[state.map][0]}
+        </span>
         <button type="button" aria-pressed={lassoing} onClick={() => setLassoing(!lassoing)}>
           Lasso
         </button>

@@ -31,6 +31,8 @@ export interface State {
   dialog: "keys" | "log" | "move" | "rename" | "split" | "create" | null;
   tile: number;
   toast: Toast | null;
+  /** Which map the server has by now. */
+  map: "pca" | "tsne";
   gone: boolean;
   waiting: number;
   failed: string | null;
@@ -51,6 +53,7 @@ export let state: State = {
   dialog: null,
   tile: 112,
   toast: null,
+  map: "pca",
   gone: false,
   waiting: 0,
   failed: null,
@@ -171,7 +174,8 @@ export async function watch(): Promise<never> {
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, document.hidden ? 3000 : 1000));
     try {
-      const version = await api.getVersion();
+      const { version, map } = await api.getVersion();
+      if (map !== state.map) set({ map });
       if (state.gone || version !== state.overview?.version) await refresh();
     } catch (error) {
       if (!state.gone) set({ gone: true });

@@ -1,6 +1,7 @@
 """What the server tells of a run, and what it changes."""
 
 import io
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -119,7 +120,7 @@ def test_a_change_that_is_sent_twice_is_made_once(client: TestClient) -> None:
     assert change(client, kind="create", name="a", key="k") == first
     split = {"cluster": 3, "parts": 2, "key": "s"}
     assert client.post("/api/split", json=split).json() == client.post("/api/split", json=split).json()
-    assert client.get("/api/version").json() == {"version": 2}
+    assert client.get("/api/version").json()["version"] == 2
 
 
 def test_the_map_has_two_numbers_for_each_image(client: TestClient) -> None:
@@ -128,6 +129,24 @@ def test_the_map_has_two_numbers_for_each_image(client: TestClient) -> None:
     assert np.isfinite(places).all()
     assert 0.3 < np.abs(places).max() < 3
     assert len(np.frombuffer(client.get("/api/points").content, "<i4")) == 120
+
+
+def test_the_map_by_neighbours_comes_when_it_is_computed_and_is_kept(run: Path, tmp_path: Path) -> None:
+    first = Gallery(RunDirectory(run), tmp_path / "cache", arranged=True)
+    client = TestClient(make_app(first, "tester"))
+    before = client.get("/api/map").content
+    assert client.get("/api/version").json()["map"] == "pca"
+    first.warm()
+    deadline = time.monotonic() + 120
+    while client.get("/api/version").json()["map"] == "pca" and time.monotonic() < deadline:
+        time.sleep(0.1)
+    arranged = client.get("/api/map").content
+    assert len(arranged) == len(before)
+    assert arranged != before
+    again = Gallery(RunDirectory(run), tmp_path / "cache", arranged=True)
+    again.warm()
+    assert again.map_kind == "tsne"  # At once.
+    assert again.map() == arranged
 
 
 @pytest.mark.parametrize(
@@ -143,7 +162,7 @@ def test_wrong_changes_are_refused_in_one_sentence(client: TestClient, document:
     answer = client.post("/api/changes", json=document)
     assert answer.status_code == 400
     assert said in answer.json()["error"]
-    assert client.get("/api/version").json() == {"version": 0}
+    assert client.get("/api/version").json()["version"] == 0
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,9 @@ def serve(
         int | None, typer.Option(min=0, max=65535, help="Port; default 8765, or the next free one.")
     ] = None,
     allow_remote: Annotated[bool, typer.Option("--allow-remote", help="Let other machines in, unencrypted.")] = False,
+    tsne: Annotated[
+        bool, typer.Option("--tsne", help="A map by t-SNE, once it is computed; that takes minutes.")
+    ] = False,
     who: Annotated[str, typer.Option(help="In whose name changes are logged; default your user name.")] = "",
 ) -> None:
     """Look at the clusters in the browser, and correct them: move, merge, split, name, mark, undo."""
@@ -31,7 +34,7 @@ def serve(
             print(REMOTE.format(host=host), file=sys.stderr)
         print(f"{address}\nOpen this address in a browser; Ctrl-C ends.", flush=True)
 
-    serve(run, host=host, port=port, allow_remote=allow_remote, who=who, ready=ready)
+    serve(run, host=host, port=port, allow_remote=allow_remote, who=who, arranged=tsne, ready=ready)
 
 
 @app.command(epilog="Example: dccm corrections clusters --export corrections.jsonl")

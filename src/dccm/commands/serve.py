@@ -13,6 +13,7 @@ def serve(
     port: int | None = None,
     allow_remote: bool = False,
     who: str = "",
+    arranged: bool = False,
     ready: Callable[[str], None] = print,
 ) -> None:
     """Serve a run directory until Ctrl-C.
@@ -23,6 +24,7 @@ def serve(
         port: Where; None: 8765, or the next free one.
         allow_remote: Whether other machines may be listened to.
         who: In whose name changes are logged; empty: the user's.
+        arranged: Whether the map is made by t-SNE, in the background; until then it is that of principal components.
         ready: Called with the address.
     """
     from dccm.gallery.server import listen, require_allowed, require_parts, serve
@@ -31,7 +33,7 @@ def serve(
     require_allowed(host, allow_remote)
     from dccm.gallery.gallery import opened
 
-    gallery = opened(Path(run))
+    gallery = opened(Path(run), arranged=arranged)
     with listen(host, port) as listening:
         Thread(target=gallery.warm, daemon=True).start()
         try:

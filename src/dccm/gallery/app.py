@@ -97,7 +97,7 @@ class _Api:
         return _json(await _aside(self._gallery.describe))
 
     async def version(self, _: Request) -> Response:
-        return _json({"version": await _aside(self._gallery.log.sync)})
+        return _json({"version": await _aside(self._gallery.log.sync), "map": self._gallery.map_kind})
 
     async def images(self, request: Request) -> Response:
         rows = [int(row) for row in request.query_params.get("rows", "").split(",") if row][:_LONGEST_PAGE]
@@ -113,7 +113,7 @@ class _Api:
         return _json(await _aside(lambda: self._gallery.neighbours(request.path_params["row"])))
 
     async def map(self, _: Request) -> Response:
-        return _binary(await _aside(lambda: self._gallery.space.map().tobytes()))
+        return _binary(await _aside(self._gallery.map))
 
     async def points(self, _: Request) -> Response:
         return _binary(await _aside(self._gallery.points))

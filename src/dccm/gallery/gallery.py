@@ -16,11 +16,13 @@ from dccm.corrections.change import MARKS, Change, Entry
 from dccm.corrections.of_run import open_log
 from dccm.corrections.state import State
 from dccm.errors import UserError, require
+from dccm.files import cache_folder
+from dccm.gallery.arranging import Arrangement
 from dccm.gallery.choosing import Wanted, chosen
 from dccm.gallery.example import Examples
 from dccm.gallery.paths import Paths
 from dccm.gallery.pictures import Pictures
-from dccm.gallery.space import Space
+from dccm.gallery.space import Space, scaled
 from dccm.runs.contents import NO_CLUSTER, StoredSource
 from dccm.runs.directory import RunDirectory
 
@@ -37,9 +39,12 @@ class Gallery:
     Args:
         directory: The run.
         cache: Folder of the cache; None: the user's.
+        arranged: Whether a map on which neighbours stay neighbours is wanted, which takes minutes.
     """
 
-    def __init__(self, directory: RunDirectory, cache: Path | None = None) -> None:
+    def __init__(self, directory: RunDirectory, cache: Path | None = None, *, arranged: bool = False) -> None:
+        self._maps = (cache or cache_folder()) / "maps" if arranged else None
+        self._arrangement: Arrangement | None = None
         directory.require()
         self.directory = directory
         self.result = directory.read_result()
@@ -72,6 +77,18 @@ class Gallery:
         """Get ready what takes seconds, before anybody asks for it."""
         with suppress(UserError):  # A run without an embedding has no map.
             _ = self.space, self.paths
+            if self._maps is not None:
+                self._arrangement = Arrangement(self._maps, self.space.points)
+
+    @property
+    def map_kind(self) -> str:
+        """Which map there is by now: `tsne`, or `pca` until that is computed."""
+        return "pca" if self._arrangement is None or self._arrangement.places is None else "tsne"
+
+    def map(self) -> bytes:
+        """Two 32-bit numbers for each image."""
+        places = self._arrangement.places if self._arrangement else None
+        return (self.space.map() if places is None else scaled(places)).tobytes()
 
     @cached_property
     def _space(self) -> Space:
@@ -231,6 +248,6 @@ def _count(change: Change) -> int:
     return sum((len(images) for _, images in change.parts), len(change.images))
 
 
-def opened(run: Path, cache: Path | None = None) -> Gallery:
+def opened(run: Path, cache: Path | None = None, *, arranged: bool = False) -> Gallery:
     """The gallery of a run directory."""
-    return Gallery(RunDirectory(run), cache)
+    return Gallery(RunDirectory(run), cache, arranged=arranged)

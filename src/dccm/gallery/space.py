@@ -45,9 +45,7 @@ class Space:
     def map(self) -> Floats:
         """Two numbers for each image, mostly within -1 and 1, (N, 2)."""
         flat = self.points[:, :2] if self.points.shape[1] > 1 else np.repeat(self.points, 2, axis=1)
-        scale = float(np.percentile(np.abs(flat), _SPREAD)) or 1.0
-        scaled: Floats = np.ascontiguousarray(flat / scale, dtype="<f4")
-        return scaled
+        return scaled(flat)
 
     def distances(self, row: int) -> Floats:
         """How far each image is from one of them, (N,)."""
@@ -69,6 +67,14 @@ class Space:
         labels = KMeans(count, n_init=4, random_state=0).fit_predict(self.points[rows])
         groups = [rows[labels == label] for label in range(count)]
         return sorted((group for group in groups if len(group)), key=len, reverse=True)
+
+
+def scaled(places: Floats) -> Floats:
+    """Places on a map, mostly within -1 and 1."""
+    centred = places - np.median(places, axis=0)
+    scale = float(np.percentile(np.abs(centred), _SPREAD)) or 1.0
+    made: Floats = np.ascontiguousarray(centred / scale, dtype="<f4")
+    return made
 
 
 def _directions(features: Floats) -> Floats:
