@@ -15,7 +15,7 @@ _COMPONENTS = 64
 _SAMPLE = 2048
 _AT_ONCE = 4096
 _SPREAD = 99.0
-"""Percentile of the distance from the middle that the map is scaled by: one far point must not crush the rest."""
+"""Percentile of the places that the map is scaled by: one far point must not crush the rest."""
 
 
 class Space:
@@ -71,9 +71,9 @@ class Space:
 
 def scaled(places: Floats) -> Floats:
     """Places on a map, mostly within -1 and 1."""
-    centred = places - np.median(places, axis=0)
-    scale = float(np.percentile(np.abs(centred), _SPREAD)) or 1.0
-    made: Floats = np.ascontiguousarray(centred / scale, dtype="<f4")
+    low, high = np.percentile(places, (100 - _SPREAD, _SPREAD), axis=0)
+    scale = float((high - low).max() / 2) or 1.0
+    made: Floats = np.ascontiguousarray((places - (low + high) / 2) / scale, dtype="<f4")
     return made
 
 
