@@ -7,6 +7,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from dccm.data.images import ImageSet
+from dccm.experiments.cells import Rows
+from dccm.experiments.formats import print_rich
 from dccm.files import csv_lines
 from dccm.runs.contents import ASSIGNMENT_COLUMNS, assignment_rows
 from dccm.runs.parquet import parquet_available
@@ -123,7 +125,11 @@ def print_reproduced(reproduced: "Reproduced", as_json: bool) -> None:
         print(json.dumps({"page": str(results.page), "files": made, "missing": missing}))
         return
     for shown in reproduced.shown.values():
-        print(shown.text())
+        if isinstance(shown, Rows):
+            print_rich(shown, sys.stdout)
+            print()
+        else:
+            print(shown.text())
     for name, reason in missing.items():
         print(f"Missing: {name}. {reason}")
     if reproduced.shown:

@@ -15,12 +15,16 @@ import pytest
 
 from dccm import cli
 from dccm.cli.reproduce import _words
+from dccm.commands.one_run import can_go_on, make_run
 from dccm.commands.reproduce import Reproduced, command_lines, plan, reproduce
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.experiments import target_names
+from dccm.experiments.data_sets import DataSets
+from dccm.experiments.request import Request
 from dccm.experiments.results import Results
 from dccm.runs.config import make_config
+from dccm.training.progress import ignore
 
 FEW = ["--datasets", "digits", "--limit-images", "128", "--budget", "passes:1", "--methods", "kmeans,nmf,ae"]
 FEW += ["--no-estimate"]
@@ -69,7 +73,7 @@ def test_every_table_and_figure_appears(everything: tuple[Path, Reproduced]) -> 
     assert len(reports) == len(list((folder / "runs").iterdir()))
     assert all((folder / report).is_file() for report in reports)
     assert made.shown["table2"].caption.endswith(
-        "budget passes:1 for each run; at most 512 images of each data set, drawn at random; one seed, 0; last epoch"
+        "Budget passes:1 for each run; at most 512 images of each data set, drawn at random; one seed, 0; last epoch"
     )
 
 
@@ -197,6 +201,19 @@ def test_commands_for_a_scheduler_make_one_run_each(
     assert [key.split("-")[0] for key in made_at(results.path)] == ["nmf"]
     assert not (results.path / "table2.md").exists()
     assert len(command_lines(["table1", "table2"], output=results.path, **PLANNED)) == 2
+
+
+def test_a_run_of_another_version_begins_anew(tmp_path: Path) -> None:
+    results, data = Results(tmp_path), DataSets()
+    spec = Request(limit=100).spec("kmeans", "digits")
+    make_run(spec, data, results, ignore)
+    directory, settings = results.run(spec), {"seed": 0}
+    assert can_go_on(directory, spec, settings)
+    assert not can_go_on(directory, spec, {"seed": 1})
+    directory.config.write_text(directory.config.read_text().replace("n_clusters", "number"))
+    assert not can_go_on(directory, spec, settings)
+    make_run(spec, data, results, ignore)
+    assert can_go_on(directory, spec, settings)
 
 
 def test_commas_part_names_but_no_paths() -> None:

@@ -12,7 +12,7 @@ from PIL import Image
 
 from dccm.errors import UserError
 from dccm.experiments.figure import COLUMN_WIDTH, Figure, class_colours
-from dccm.experiments.followed import followed, kept
+from dccm.experiments.followed import kept
 from dccm.experiments.maps import flat_map
 from dccm.experiments.request import Request
 from dccm.experiments.targets import find_target
@@ -105,7 +105,7 @@ def test_nothing_is_cut_off_and_every_word_can_be_read_in_print(
     assert box.x1 <= COLUMN_WIDTH + 0.01
     assert box.y1 <= figure.height + 0.01
     words = [text for text in canvas.findobj(Text) if isinstance(text, Text) and text.get_text()]
-    assert min(text.get_fontsize() for text in words) >= 6
+    assert min(float(text.get_fontsize()) for text in words) >= 6
     assert {text.get_text() for text in words} >= set(DATASETS) or figure.title.startswith("Figure 3")
 
 
@@ -154,11 +154,24 @@ def test_the_style_of_the_user_is_not_taken_and_not_changed(tmp_path: Path) -> N
 
 def test_figures_look_into_the_same_runs() -> None:
     keys = {name: {need.spec.key for need in find_target(name).needs(REQUEST)} for name in FIGURES}
-    dccm = {spec.key for dataset in DATASETS for spec in followed(REQUEST, "dccm", dataset)}
+    dccm = {spec.key for dataset in DATASETS for spec in REQUEST.over_seeds("dccm", dataset)}
     assert keys["figure5"] == keys["figure6a"] == dccm
     assert dccm <= keys["figure1c"]
     assert dccm <= keys["figure6b"]
     assert keys["figure3"] <= keys["figure1c"]
+    for table in ("table2", "table3", "table5"):
+        assert dccm <= {need.spec.key for need in find_target(table).needs(REQUEST)}
+
+
+def test_only_runs_that_figures_look_into_keep_predictions() -> None:
+    assert dict(REQUEST.spec("dac", "digits").settings) == {"milestones": 10}
+    for other in (
+        REQUEST.spec("dec", "digits"),
+        REQUEST.spec("dccm", "digits", split="train"),
+        REQUEST.spec("dccm", "digits", settings={"label_threshold": 0.5}),
+        Request(settings=(("milestones", 0),)).spec("dccm", "digits"),
+    ):
+        assert "milestones" not in dict(other.settings)
 
 
 def test_only_what_was_asked_for_is_needed() -> None:
@@ -299,7 +312,7 @@ def test_means_and_deviations_are_over_seeds(tmp_path: Path) -> None:
 def test_a_curve_of_a_run_by_the_clock_is_read_between_its_points(tmp_path: Path) -> None:
     request, results, target = Request(seeds=(0, 1), datasets=("digits",)), opened(tmp_path), find_target("figure1c")
     finish_all(results, target, request, FOUND)
-    slow = followed(request, "dccm", "digits")[1]
+    slow = request.over_seeds("dccm", "digits")[1]
     results.note_measure(slow, "curve", {"epoch": [0.0, 2.0], "acc": [0.1, 0.5], "nmi": [0.0, 0.0]})
     figure = target.make(request, results)
     assert isinstance(figure, Figure)
@@ -308,7 +321,7 @@ def test_a_curve_of_a_run_by_the_clock_is_read_between_its_points(tmp_path: Path
 
 
 def test_the_paper_threshold_is_the_run_of_the_other_figures() -> None:
-    assert runs(REQUEST, "digits", 0.9) == followed(REQUEST, "dccm", "digits")
+    assert runs(REQUEST, "digits", 0.9) == REQUEST.over_seeds("dccm", "digits")
     assert dict(runs(REQUEST, "digits", 0.5)[0].settings) == {"label_threshold": 0.5}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dccm.commands.reproduce import make_run
+from dccm.commands.one_run import make_run
 from dccm.data.datasets import DATASETS
 from dccm.data.published.imagenet import classes
 from dccm.evaluation.probe import ProbeConfig

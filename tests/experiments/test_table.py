@@ -30,7 +30,7 @@ def test_markdown_marks_the_best_and_shows_the_paper_beside_it() -> None:
     from dccm.experiments.formats import markdown
 
     assert markdown(TABLE).splitlines() == [
-        "**Scores of a\\_b & c. budget passes:1**",
+        "**Scores of a\\_b & c. Budget passes:1**",
         "",
         "| system | set\\|1 ACC | set\\|1 p | note |",
         "|---|---:|---:|---:|",
@@ -44,7 +44,7 @@ def test_latex_is_booktabs_and_no_letter_has_another_meaning() -> None:
     from dccm.experiments.formats import latex
 
     lines = latex(TABLE, "scores").splitlines()
-    assert r"\caption{Scores of a\_b \& c. budget passes:1}" in lines
+    assert r"\caption{Scores of a\_b \& c. Budget passes:1}" in lines
     assert r" & \multicolumn{2}{c}{set|1} & \multicolumn{1}{c}{} \\" in lines
     assert r"\cmidrule(lr){2-3}" in lines
     best = r"\textbf{0.600 $\pm$ 0.141} \textcolor{gray}{\scriptsize 0.623}"

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from dccm.commands.reproduce import make_run
+from dccm.commands.one_run import make_run
 from dccm.evaluation.probe import ProbeConfig
 from dccm.experiments.data_sets import DataSets
 from dccm.experiments.grid import merged

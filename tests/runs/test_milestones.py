@@ -11,7 +11,7 @@ from dccm.errors import UserError
 from dccm.estimators import DCCM
 from dccm.methods import METHODS
 from dccm.methods.base import GradientMethod
-from dccm.progress import Watcher
+from dccm.progress import Silent, Watcher
 from dccm.runs.fitting import fit
 from dccm.runs.milestones import Milestone, read_milestones, write_milestone
 from dccm.runs.model import Model
@@ -24,7 +24,7 @@ FOUND = bars(48, side=8, classes=3)
 ON_PICTURES = [name for name, kind in METHODS.items() if issubclass(kind, GradientMethod) and not kind.needs_vectors]
 
 
-class StopAfter(Watcher):
+class StopAfter(Silent):
     """Ends a run, as Ctrl-C would, after so many large batches."""
 
     def __init__(self, batches: int) -> None:

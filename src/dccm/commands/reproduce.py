@@ -2,12 +2,11 @@
 
 import os
 import shlex
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dccm.commands.cluster import cluster
+from dccm.commands.one_run import make_run
 from dccm.config import Section, TrainingConfig, read_presets, setting_names
 from dccm.errors import choose, require
 from dccm.experiments.data_sets import DataSets, parse_data_sets
@@ -15,15 +14,13 @@ from dccm.experiments.engines import ENGINES, new_engine
 from dccm.experiments.estimate import estimated, in_words
 from dccm.experiments.grid import UNSEEN, Observer, failed, merged, run_grid, unfinished
 from dccm.experiments.making import make_all
-from dccm.experiments.request import Request, known_data_set
+from dccm.experiments.request import Request
 from dccm.experiments.results import Results
-from dccm.experiments.spec import RunSpec, frozen
+from dccm.experiments.spec import frozen
 from dccm.experiments.targets import Need, Shown, Target, chosen_targets
 from dccm.experiments.worker import Work
 from dccm.methods import METHODS
-from dccm.networks.pretrained import SCRATCH
-from dccm.progress import SILENT, Silent, Watcher
-from dccm.training.progress import OnProgress
+from dccm.progress import SILENT, Watcher
 
 FULL = "full"
 """The budget that is none: the paper's schedule."""
@@ -240,36 +237,3 @@ def _flags(planning: dict[str, Any]) -> list[str]:
             several = isinstance(value, Sequence) and not isinstance(value, str)
             words += [f"--{name.replace('_', '-')}", ",".join(map(str, value)) if several else str(value)]
     return words
-
-
-class _Told(Silent):
-    """A watcher of one run of many: shares are handed on, sentences are for the run's own files."""
-
-    def __init__(self, on_progress: OnProgress) -> None:
-        self.training = on_progress  # type: ignore[method-assign, assignment]
-
-
-def make_run(spec: RunSpec, data: DataSets, results: Results, on_progress: OnProgress) -> None:
-    """Make the run directory of a description, or go on with it."""
-    directory = results.run(spec)
-    images = data.images(spec.dataset, limit=spec.limit, split=spec.split, variant=spec.variant)
-    arguments: dict[str, Any] = {"output": directory.path, "watcher": _Told(on_progress)}
-    if directory.holds_run:
-        cluster(images, resume=True, **arguments)
-        return
-    if directory.path.exists():  # It was ended before it had begun.
-        shutil.rmtree(directory.path)
-    clusters = data.n_clusters(spec.dataset)
-    settings: dict[str, object] = ({"n_clusters": clusters} if clusters else {}) | dict(spec.settings)
-    settings |= {name: str(results.run(other).path) for name, other in spec.after}
-    cluster(
-        images,
-        method=spec.method,
-        preset=spec.preset,
-        dataset=known_data_set(spec.dataset),
-        encoder=SCRATCH,
-        settings=settings,
-        seed=spec.seed,
-        budget=spec.budget or None,
-        **arguments,
-    )

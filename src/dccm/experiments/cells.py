@@ -63,7 +63,7 @@ class Rows:
     @property
     def caption(self) -> str:
         """Title and notes."""
-        return f"{self.title}. {self.notes}" if self.notes else f"{self.title}."
+        return f"{self.title}. {self.notes[:1].upper()}{self.notes[1:]}" if self.notes else f"{self.title}."
 
     def is_best(self, row: str, column: int) -> bool:
         """Whether a cell is the best of several in its column."""

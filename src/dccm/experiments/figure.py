@@ -131,7 +131,8 @@ def _styled(name: str) -> Iterator[None]:
         raise UserError("Figures need matplotlib. Get it with: pip install 'dccm[figures]'.") from error
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # Whatever a matplotlibrc of the user says.
-        matplotlib.rcParams.update(_STYLE | {"svg.hashsalt": name})
+        settings: Any = _STYLE | {"svg.hashsalt": name}
+        matplotlib.rcParams.update(settings)
         yield
 
 

@@ -1,21 +1,10 @@
-"""Runs that figures look into while they learn: what they kept on the way, and what of it is drawn."""
-
-from typing import Any
+"""What runs kept while they learnt, for figures; `Request.spec` asks those of DCCM and DAC as they are to do so."""
 
 from dccm.data.images import ImageSet
 from dccm.errors import require
-from dccm.experiments.request import Request
-from dccm.experiments.spec import RunSpec
+from dccm.experiments.request import MILESTONES
 from dccm.runs.directory import RunDirectory
 from dccm.runs.milestones import Milestone, read_milestones
-
-MILESTONES = 10
-"""Steps after which a run keeps its predictions."""
-
-
-def followed(request: Request, method: str, dataset: str, **others: Any) -> list[RunSpec]:
-    """The run of a method on all images, with each seed, as all figures want it: so they share it."""
-    return request.over_seeds(method, dataset, settings={"milestones": MILESTONES}, **others)
 
 
 def kept(directory: RunDirectory, images: ImageSet) -> list[Milestone]:

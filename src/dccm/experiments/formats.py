@@ -4,6 +4,7 @@ import io
 from collections.abc import Iterator
 from html import escape
 from itertools import groupby
+from typing import TextIO
 
 from rich.console import Console
 from rich.markup import escape as plain
@@ -124,13 +125,18 @@ def html(table: Rows) -> str:
 def text(table: Rows) -> str:
     """For a file, or a terminal without colours."""
     stream = io.StringIO()
-    Console(file=stream, width=_WIDE).print(for_terminal(table))
+    print_rich(table, stream)
     return stream.getvalue()
 
 
-def for_terminal(table: Rows) -> RichTable:
-    """With the best in bold and the paper's numbers in grey."""
-    shown = RichTable(box=None, pad_edge=False, caption=plain(table.caption), caption_justify="left", caption_style="")
+def print_rich(table: Rows, stream: TextIO) -> None:
+    """With the best in bold and the paper's numbers in grey, if the stream is a terminal; no column is ever cut."""
+    Console(file=stream, width=_WIDE).print(_rich(table))
+    print(table.caption, file=stream)
+
+
+def _rich(table: Rows) -> RichTable:
+    shown = RichTable(box=None, pad_edge=False)
     shown.add_column(plain(table.first))
     for column in table.columns:
         shown.add_column(plain("\n".join(filter(None, (column.group, column.name)))), justify="right")

@@ -80,7 +80,10 @@ class Request:
         """
         preset = preset or self.preset_of(method)
         usual = make_config(method, preset, known_data_set(dataset)).settings()
-        given = {name: value for name, value in self.settings if name in usual} | dict(settings or {})
+        own = {name: value for name, value in (settings or {}).items() if usual.get(name, _NOTHING) != value}
+        as_it_is = method in _FOLLOWED and not (own or split or variant or after)
+        given = {"milestones": MILESTONES if as_it_is else 0}
+        given |= {name: value for name, value in self.settings if name in usual} | dict(settings or {})
         differs = {name: value for name, value in given.items() if usual.get(name, _NOTHING) != value}
         return RunSpec(
             method=method,
@@ -112,6 +115,10 @@ class Request:
 
 
 _NOTHING = object()
+_FOLLOWED = ("dccm", "dac")
+"""Methods into whose runs figures look: as they are on all images they keep predictions, so that tables share them."""
+MILESTONES = 10
+"""Steps after which they do."""
 PAPER = "paper"
 """The preset of all tables and figures, unless another one is asked for."""
 

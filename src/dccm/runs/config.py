@@ -84,13 +84,18 @@ def has_epochs(method: str) -> bool:
 
 
 def _require_views(config: RunConfig) -> None:
-    """Refuse views where nothing makes them, and what learns from views where there are none."""
+    """Refuse views where nothing makes them or learns from them, and what learns from views where there are none."""
     encoder, views = config.data.encoder, config.data.views
     perturbed = config.settings().get("perturbed_weight", 0)
     require(
         not views or (encoder != SCRATCH and not config.finetune),
         f"views must be 0 with the encoder '{SCRATCH}', and where blocks of one are trained, got {views}. "
         "Name a pretrained encoder and set finetune = 0, or leave views out.",
+    )
+    require(
+        not views or bool(perturbed),
+        f"views must be 0 where nothing learns from perturbed images, got {views}. "
+        "Take the method 'dccm' and set perturbed_weight = 1, or leave views out.",
     )
     require(
         encoder == SCRATCH or not perturbed or views > 0 or config.finetune > 0,

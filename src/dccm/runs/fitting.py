@@ -105,7 +105,7 @@ def fit(
     with using_threads(config.training.threads):
         begun = model or new_model(images, config)
         fitted = _fitted(begun, begun.loader(images, views), checkpoints, resume, milestones, on_progress)
-        fit_confidence(fitted.model, images, views, on_progress or ignore)
+        fit_confidence(fitted.model, images, on_progress or ignore)
         return fitted
 
 

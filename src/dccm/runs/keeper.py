@@ -46,7 +46,7 @@ class MilestoneKeeper:
         self.folder, self.learner, self.loader, self.steps = folder, learner, loader, config.milestones
         self.seconds = 0.0
         position = Position(**resume.document) if resume else None
-        forget_milestones(folder, position and position.images)
+        forget_milestones(folder, position.images if position else None)
         if position is None:
             self.step = 0
             self._keep(0, 0.0, with_feature=True)

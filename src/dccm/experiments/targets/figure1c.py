@@ -13,7 +13,7 @@ import numpy as np
 from dccm.data.images import ImageSet
 from dccm.evaluation.metrics import accuracy, nmi
 from dccm.experiments.figure import BLUE, GREY, RED, Figure, beside_paper, legend_above, panels
-from dccm.experiments.followed import followed, kept
+from dccm.experiments.followed import kept
 from dccm.experiments.paper import NAMES, printed
 from dccm.experiments.request import Request
 from dccm.experiments.results import Results
@@ -61,7 +61,7 @@ def needs(request: Request) -> Iterator[Need]:
     """Both systems with every seed."""
     for dataset in request.datasets_of(USUAL):
         for system in request.methods_of(SYSTEMS):
-            yield from (Need(run, (CURVE,)) for run in followed(request, system, dataset))
+            yield from (Need(run, (CURVE,)) for run in request.over_seeds(system, dataset))
 
 
 def make(request: Request, results: Results) -> Figure:
@@ -87,7 +87,7 @@ def make(request: Request, results: Results) -> Figure:
 
 
 def _curve(request: Request, results: Results, dataset: str, system: str) -> Iterator[Point]:
-    measured = [results.measured(run, CURVE.name) for run in followed(request, system, dataset)]
+    measured = [results.measured(run, CURVE.name) for run in request.over_seeds(system, dataset)]
     found = [curve for curve in measured if curve]
     paper = (printed("table2", dataset, system) or ["", ""])[1]
     for epoch in found[0]["epoch"] if found else ():
@@ -110,7 +110,7 @@ def _draw(axes: "Axes", curves: list[list[Point]]) -> None:
     if any(curve[0].paper_last_acc for curve in curves):
         axes.plot([], [], ":", color=GREY, linewidth=0.9, label="paper, last epoch")
     axes.set(xlabel="epochs", ylabel="ACC", xlim=(0, None), ylim=(0, None))
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.locator_params(axis="x", integer=True)
     legend_above(axes, 3)
 
 

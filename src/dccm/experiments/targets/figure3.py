@@ -12,7 +12,7 @@ import numpy as np
 
 from dccm.data.images import ImageSet
 from dccm.experiments.figure import COLUMN_WIDTH, Figure, class_colours
-from dccm.experiments.followed import followed, kept
+from dccm.experiments.followed import kept
 from dccm.experiments.maps import flat_map
 from dccm.experiments.paper import NAMES
 from dccm.experiments.request import Request
@@ -74,13 +74,13 @@ def needs(request: Request) -> Iterator[Need]:
     """Both systems with the first seed."""
     for dataset in request.datasets_of(USUAL):
         for system in request.methods_of(list(MEASURES)):
-            yield Need(followed(request, system, dataset)[0], (MEASURES[system],))
+            yield Need(request.over_seeds(system, dataset)[0], (MEASURES[system],))
 
 
 def make(request: Request, results: Results) -> Figure:
     """Up to four pictures for each data set, two in a row."""
     measured = {
-        (dataset, system): results.measured(followed(request, system, dataset)[0], measure.name)
+        (dataset, system): results.measured(request.over_seeds(system, dataset)[0], measure.name)
         for dataset in request.datasets_of(USUAL)
         for system, measure in MEASURES.items()
         if system in request.methods_of(list(MEASURES))

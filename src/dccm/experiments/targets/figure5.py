@@ -13,7 +13,7 @@ import numpy as np
 from dccm.data.images import ImageSet
 from dccm.evaluation.metrics import graph_bcubed
 from dccm.experiments.figure import COLOURS, LINES, Figure, legend_above, panels
-from dccm.experiments.followed import followed, kept
+from dccm.experiments.followed import kept
 from dccm.experiments.request import Request
 from dccm.experiments.results import Results
 from dccm.experiments.targets import Measure, Need, Target
@@ -76,7 +76,7 @@ GRAPHS = Measure("graphs", take_graphs)
 def needs(request: Request) -> Iterator[Need]:
     """DCCM with every seed."""
     for dataset in request.datasets_of(USUAL) if request.methods_of(["dccm"]) else []:
-        yield from (Need(run, (GRAPHS,)) for run in followed(request, "dccm", dataset))
+        yield from (Need(run, (GRAPHS,)) for run in request.over_seeds("dccm", dataset))
 
 
 def make(request: Request, results: Results) -> Figure:
@@ -99,7 +99,7 @@ def make(request: Request, results: Results) -> Figure:
 
 
 def _points(request: Request, results: Results, dataset: str) -> Iterator[Point]:
-    measured = [results.measured(run, GRAPHS.name) for run in followed(request, "dccm", dataset)]
+    measured = [results.measured(run, GRAPHS.name) for run in request.over_seeds("dccm", dataset)]
     found = [one for one in measured if one]
     for place, epoch in enumerate(found[0]["epoch"] if found else ()):
         there = [one for one in found if place < len(one["epoch"])]

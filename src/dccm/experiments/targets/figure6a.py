@@ -12,7 +12,7 @@ import numpy as np
 
 from dccm.data.images import ImageSet
 from dccm.experiments.figure import BLUE, ORANGE, Figure, legend_above, panels
-from dccm.experiments.followed import followed, kept
+from dccm.experiments.followed import kept
 from dccm.experiments.paper import numbers
 from dccm.experiments.request import Request
 from dccm.experiments.results import Results
@@ -61,7 +61,7 @@ LARGEST = Measure("largest", take_largest)
 def needs(request: Request) -> Iterator[Need]:
     """DCCM with every seed."""
     for dataset in request.datasets_of(USUAL) if request.methods_of(["dccm"]) else []:
-        yield from (Need(run, (LARGEST,)) for run in followed(request, "dccm", dataset))
+        yield from (Need(run, (LARGEST,)) for run in request.over_seeds("dccm", dataset))
 
 
 def make(request: Request, results: Results) -> Figure:
@@ -79,7 +79,7 @@ def make(request: Request, results: Results) -> Figure:
 
 
 def _bars(request: Request, results: Results, dataset: str) -> Iterator[Share]:
-    measured = [results.measured(run, LARGEST.name) for run in followed(request, "dccm", dataset)]
+    measured = [results.measured(run, LARGEST.name) for run in request.over_seeds("dccm", dataset)]
     found = [one for one in measured if one]
     for stage in STAGES if found else ():
         for place, (low, high) in enumerate(pairwise(EDGES)):

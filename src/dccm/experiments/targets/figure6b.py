@@ -9,7 +9,6 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, NamedTuple
 
 from dccm.experiments.figure import BLUE, GREEN, PINK, Figure, beside_paper, legend_above, panels
-from dccm.experiments.followed import followed
 from dccm.experiments.paper import SCORES, printed
 from dccm.experiments.request import Request
 from dccm.experiments.results import Results
@@ -43,7 +42,7 @@ class Score(NamedTuple):
 def runs(request: Request, dataset: str, threshold: float) -> list[RunSpec]:
     """DCCM with a threshold, with each seed."""
     if threshold == CHOSEN:
-        return followed(request, "dccm", dataset)
+        return request.over_seeds("dccm", dataset)
     return request.over_seeds("dccm", dataset, settings={"label_threshold": threshold})
 
 
