@@ -91,7 +91,8 @@ def _print_assignments_as_json(predicted: "Predicted") -> None:
         row = dict(zip(ASSIGNMENT_COLUMNS, (path, cluster, float(confidence or "nan"), best, outlier)))
         sys.stdout.write(before + json.dumps(row))
         before = ", "
-    print(f'], "skipped": {json.dumps(predicted.image_set.skipped)}}}')
+    named = f', "names": {json.dumps(predicted.names)}' if predicted.names else ""
+    print(f'], "skipped": {json.dumps(predicted.image_set.skipped)}{named}}}')
 
 
 def print_embedded(embedded: "Embedded", as_json: bool) -> None:

@@ -87,13 +87,18 @@ def inputs_like(pretrained: Pretrained | None, image_set: ImageSet, *, device: s
     """
     if pretrained is None:
         return image_set.images
-    encoder = _open(pretrained.name, pretrained.finetune, device, others.get("cache"))
+    return inputs_of(image_set, encoder_like(pretrained, device, others.get("cache")), **others)[0]
+
+
+def encoder_like(pretrained: Pretrained, device: str = "auto", cache: str | Path | None = None) -> FeatureEncoder:
+    """The encoder that a model was trained with; another one by the same name is refused."""
+    encoder = _open(pretrained.name, pretrained.finetune, device, cache)
     require(
         encoder.identity == pretrained.identity,
         f"The model was trained on features of '{encoder.name}' with other weights or another preprocessing than are "
         f"found here ({pretrained.identity}, got {encoder.identity}). Take those that it was trained with.",
     )
-    return inputs_of(image_set, encoder, **others)[0]
+    return encoder
 
 
 def encoder_for(config: RunConfig, cache: str | Path | None = None) -> FeatureEncoder | None:
@@ -236,13 +241,18 @@ def _foretell(encoder: FeatureEncoder, images: Bytes, say: Callable[[str], None]
 
 def _computed(image_set: ImageSet, encoder: FeatureEncoder, start: int) -> Halves:
     """The vectors or maps of some images."""
-    made = encoder(image_set.images[start : start + encoder.at_once])
-    halves = unit_vectors(made) if made.ndim == 2 else half_maps(made)
+    halves = halves_of(encoder, image_set.images[start : start + encoder.at_once])
     bad = np.flatnonzero(~np.isfinite(halves).reshape(len(halves), -1).all(axis=1))
     if len(bad):
         name = image_set.names[start + int(bad[0])]
         require(False, f"The encoder '{encoder.name}' makes no numbers of the image {name}. Take another encoder.")
     return halves
+
+
+def halves_of(encoder: FeatureEncoder, images: Bytes) -> Halves:
+    """The vectors or maps of a few images, as they are kept."""
+    made = encoder(images)
+    return unit_vectors(made) if made.ndim == 2 else half_maps(made)
 
 
 def _opened(folder: Path, done: int) -> IO[bytes]:
