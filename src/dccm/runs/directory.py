@@ -3,7 +3,6 @@
 Each file is written whole or not at all. What is missing or broken when it is read is named in one sentence.
 """
 
-import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from dccm.documents import check, filled, named_if_broken, read_json, read_json_
 from dccm.errors import UserError, require
 from dccm.files import read_csv, whole_file, write_atomically, write_csv
 from dccm.locks import held
-from dccm.npy import map_array, read_arrays
+from dccm.npy import map_array
 from dccm.runs.contents import (
     ASSIGNMENT_COLUMNS,
     FIRST_COLUMNS,
@@ -40,13 +39,10 @@ from dccm.runs.contents import (
 )
 from dccm.runs.parquet import as_text, row_groups, write_parquet
 from dccm.runs.result import RunResult, result_from
+from dccm.runs.thumbnails import read_thumbnails, write_thumbnails
 
 _LOCK = "run.lock"
-_THUMBNAILS = 24
-"""Most confident images of a cluster that the report shows."""
 _REPAIR = "take a sound copy, or write the folder anew"
-_LARGEST_THUMBNAILS = 1_000_000_000
-"""Bytes of all thumbnails, as pixels."""
 
 
 class RunDirectory:
@@ -262,27 +258,12 @@ class RunDirectory:
 
     def write_thumbnails(self, images: Bytes, assignments: Assignments) -> None:
         """Keep the most confident images of each cluster, and some outliers."""
-        clusters, confidences = assignments.clusters, assignments.confidences
-        chosen = [np.flatnonzero(assignments.outliers)[:_THUMBNAILS]]
-        for cluster in np.unique(clusters):
-            members = np.flatnonzero(clusters == cluster)
-            chosen.append(members[np.argsort(-confidences[members], kind="stable")[:_THUMBNAILS]])
-        rows = np.array(list(dict.fromkeys(np.concatenate(chosen[1:] + chosen[:1]).tolist())), dtype=np.int64)
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, images=images[rows], row=rows)
-        write_atomically(self.thumbnails, buffer.getvalue())
+        write_thumbnails(self.thumbnails, images, assignments)
 
     def read_thumbnails(self, n_images: int) -> Thumbnails:
         """The most confident images; `n_images` is how many the run has."""
         with _reading(self.thumbnails):
-            arrays = read_arrays(self.thumbnails, _LARGEST_THUMBNAILS)
-            images, row = arrays["images"], arrays["row"]
-            shaped = images.dtype == np.uint8 and images.ndim == 4 and 0 not in images.shape[1:]
-            check(shaped, f"images must be uint8 (M, H, W, C), got {images.dtype} {images.shape}")
-            fitting = row.shape == images.shape[:1] and row.dtype.kind in "iu"
-            check(fitting, "row must give one whole number for each image")
-            check(bool(((row >= 0) & (row < n_images)).all()), "a row that assignments.csv does not have")
-            return Thumbnails(images, row.astype(np.int64))
+            return read_thumbnails(self.thumbnails, n_images)
 
     def write_result(self, result: RunResult) -> None:
         """Write `result.json`."""
