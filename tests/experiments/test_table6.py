@@ -35,6 +35,13 @@ def test_strategies_are_those_of_the_paper() -> None:
     assert found["V4"] == alone | {"pairs": "top_n+random"}
 
 
+def test_presets_with_several_starts_will_do_too() -> None:
+    request = Request(datasets=("digits",), methods=("dccm:fast",))
+    fixed, new = (need.spec for need in merged([next(iter(TARGET.needs(request)))]))
+    assert "starts" not in dict(fixed.settings)
+    assert dict(new.settings)["starts"] == 1
+
+
 def test_a_fixed_model_and_a_strategy_are_made_and_probed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dccm.experiments.probing.ProbeConfig", partial(ProbeConfig, epochs=1, fewest_steps=1))
     request = Request(datasets=("digits",), limit=96, budget="passes:1")
