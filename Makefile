@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test lint slow sbom audit bench bench-check coverage clean
+.PHONY: setup demo test lint slow browser chromium frontend frontend-check faults fuzz sbom audit bench bench-check coverage clean
 
 setup: .venv/ready
 
@@ -29,6 +29,34 @@ lint: setup
 # Proofs that take minutes; those on data sets run when DCCM_DATA names the folder that holds them.
 slow: setup
 	$(BIN)/pytest -q -m 'slow or data' -s
+
+# Kills, full disks, limits, clocks and changing sources, with new seeds all the time; FAULT_SEED repeats one.
+FAULT_MINUTES ?= 10
+faults: setup
+	FAULT_MINUTES=$(FAULT_MINUTES) FAULT_SEED=$${FAULT_SEED:-$$(date +%s)} $(BIN)/pytest -q -s tests/faults
+
+# Bytes for everything that reads some; atheris learns which ones lead somewhere. Findings go to fuzz-findings/.
+FUZZ_MINUTES ?= 60
+fuzz: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes $(FUZZ_MINUTES)
+
+# What people do in the gallery, in headless Chromium; Debian's package is chromium, and $CHROMIUM may name another.
+browser: setup
+	cd frontend && npm ci --silent --no-fund --no-audit
+	$(BIN)/pytest -q -m browser
+
+chromium:
+	apt-get update -qq && apt-get install -y -qq chromium
+
+# The page of the gallery is committed as it is built, so that only who changes it needs node.
+frontend:
+	cd frontend && npm ci --silent --no-fund --no-audit && npm run build
+
+frontend-check:
+	rm -rf build/gallery
+	cd frontend && npm ci --silent --no-fund --no-audit && npm run build -- --outDir ../build/gallery
+	diff -r build/gallery src/dccm/gallery/static
+	rm -rf build/gallery
 
 # Ratios of speeds, on an idle machine; bench-check compares them with the committed table.
 # What follows the first is forced: it has asked for an idle machine, and is itself what made it busy.

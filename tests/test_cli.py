@@ -227,7 +227,6 @@ def refused(words: list[object], capsys: pytest.CaptureFixture[str], monkeypatch
     [
         (["-k", 1], "n_clusters must be at least 2, got 1"),
         (["-k", 21], "n_clusters must not exceed the number of images, 20, got 21"),
-        (["-k", 4, "--set", "mini_batch=64"], "mini_batch must not exceed the number of images, 20, got 64"),
         (["-k", 4, "--set", "colour=blue"], "No setting 'colour'"),
         (["-k", 4, "--preset", "papr"], "No preset 'papr'. Did you mean 'paper'?"),
         (["-k", 4, "-m", "dcm"], "No method 'dcm'. Did you mean 'dccm'?"),

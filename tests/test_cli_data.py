@@ -1,6 +1,7 @@
 """The command with images of every kind."""
 
 import csv
+import io
 import json
 import sys
 import zipfile
@@ -122,6 +123,36 @@ def test_the_demo_clusters_the_digits_whatever_a_folder_is_called(
     assert (said["n_images"], said["dataset"], said["preset"]) == (1797, "digits", "fast")
     assert said["baseline"]["name"] == "k-means on pixels"
     assert (tmp_path / "dccm-demo" / "report.html").is_file()
+
+
+def test_prepare_shows_the_first_of_many_and_says_how_many_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(60):
+        Image.fromarray(FOUND.images[0]).save(tmp_path / f"{number:02}.png")
+        (tmp_path / f"bad-{number:02}.png").write_bytes(b"nothing")
+    assert dccm("prepare", tmp_path, "--cache", tmp_path / "cache", monkeypatch=monkeypatch) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + 21 + 21 + 1
+    assert lines[21] == "... and 40 more; --json lists all."
+    assert lines[-1] == "60 files skipped, 59 duplicates."
+
+
+def test_several_sources_are_clustered_as_one_and_a_list_is_typed_in(
+    classes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts, output = [classes / "0", classes / "2"], tmp_path / "out"
+    assert dccm("cluster", *parts, "-k", 2, "-o", output, *QUICK, monkeypatch=monkeypatch) == 0
+    paths = [row["path"] for row in rows(output / "assignments.csv")]
+    assert len(paths) == 17
+    assert all(path.startswith((f"{parts[0]}/", f"{parts[1]}/")) for path in paths)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"classes/0/bar-00000.png\nclasses/0/copy.png\n")))
+    capsys.readouterr()
+    assert dccm("predict", output, "-", "-q", monkeypatch=monkeypatch) == 0
+    said = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [row["path"] for row in said] == ["classes/0/bar-00000.png", "classes/0/copy.png"]
+    assert said[0]["cluster"] == said[1]["cluster"]
 
 
 def test_prepare_lists_what_is_odd_and_a_run_then_starts_at_once(

@@ -226,7 +226,6 @@ def test_prediction_before_fit_is_refused() -> None:
     [
         ({"n_clusters": 1}, 10, "n_clusters must be at least 2, got 1"),
         ({"n_clusters": 11}, 10, "n_clusters must not exceed the number of images, 10, got 11"),
-        ({"n_clusters": 2}, 3, "mini_batch must not exceed the number of images, 3, got 4"),
         ({"preset": "papre"}, 10, "Did you mean 'paper'"),
         ({"settings": {"lr": 1}}, 10, "No setting 'lr'"),
         ({"settings": {"fit": "squeeze"}}, 10, "fit must be one of 'crop', 'pad', 'stretch', got 'squeeze'"),
@@ -235,6 +234,12 @@ def test_prediction_before_fit_is_refused() -> None:
 def test_bad_arguments_are_refused_in_one_sentence(arguments: dict[str, Any], count: int, words: str) -> None:
     with pytest.raises(UserError, match=words):
         estimator(**arguments).fit(np.zeros((count, 8, 8), dtype=np.uint8))
+
+
+def test_few_images_are_taken_in_smaller_mini_batches_and_a_warning_says_so() -> None:
+    images = np.random.default_rng(0).integers(0, 256, (3, 8, 8), dtype=np.uint8)
+    with pytest.warns(UserWarning, match="fewer images than the 4 of a mini-batch, so it takes 2 of them"):
+        assert len(estimator(n_clusters=2).fit(images).labels_) == 3
 
 
 def test_an_unknown_method_and_epochs_of_a_method_without_them_are_refused() -> None:
@@ -282,6 +287,13 @@ def test_rows_and_images_are_not_mixed_up(fitted: DCCM, image_set: ImageSet) -> 
         clusterer.predict(image_set.images)
     assert clusterer.n_features_in_ == 64
     assert not hasattr(clusterer.fit(image_set.images), "n_features_in_")
+
+
+def test_rows_of_images_of_another_size_say_what_to_do() -> None:
+    rows = np.random.default_rng(0).integers(0, 256, (20, 64)).astype(float)
+    fitted = clone(KMEANS).fit(rows)
+    with pytest.raises(UserError, match=r"X has 48 features, but ImageClusterer is expecting 64 .* Bring them to that"):
+        fitted.predict(rows[:, :48])
 
 
 def test_progress_is_shown_when_asked_for(

@@ -84,7 +84,7 @@ class DataConfig(Section):
     encoder: str = "scratch"
     """Pretrained network whose vectors are clustered in the place of images; scratch: the images themselves are."""
     views: Annotated[int, Bounds(0)] = 0
-    """Perturbed copies of each image of which that network makes vectors too: for local robustness, and confidence."""
+    """Perturbed copies of each image of which that network makes vectors too: for local robustness."""
     fit: Fit = "crop"
     """How images become square: the longer side is cropped to its middle, the shorter one is padded with black, or
     the image is stretched."""

@@ -1,5 +1,6 @@
 """All methods as scikit-learn estimators: `ImageClusterer(n_clusters=10, method="dccm").fit(images)`."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -15,24 +16,21 @@ from dccm.config import Settings
 from dccm.data.datasets import data_set_name
 from dccm.data.images import ImageSet, require_all_read
 from dccm.data.read import read_images
-from dccm.data.rows import Rows, is_rows, plain, squares
-from dccm.errors import UserError, require
+from dccm.data.rows import Rows, is_rows, plain, require_like, squares
+from dccm.errors import require
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.progress import READING, shown
 from dccm.runs.choice import Asked
 from dccm.runs.choosing import chosen, take_asked
 from dccm.runs.confidence import graded_threshold, parse_reject, rejected_ones
-from dccm.runs.config import RunConfig, has_epochs, make_config
+from dccm.runs.config import RunConfig, arguments_of, has_epochs, make_config
 from dccm.runs.contents import NO_CLUSTER, Assignments
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import encoder_for, inputs_like, inputs_of
-from dccm.runs.fitting import fit, new_model
+from dccm.runs.fitting import fewer_at_once, fit, new_model
 from dccm.runs.model import Model
 from dccm.runs.views import views_of
 from dccm.training.progress import ignore
-
-_OWN = frozenset({"n_clusters", "epochs", "image_size", "device", "seed"})
-"""Settings that are arguments of their own."""
 
 
 class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -109,7 +107,10 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
             inputs, pretrained = inputs_of(image_set, encoder, on_progress=told)
             views = views_of(image_set, encoder, config, on_progress=told)
             config, self.choice_ = chosen(inputs, asked, config, told)
-            fitted = fit(inputs, config, model=new_model(inputs, config, encoder), views=views, on_progress=told)
+            model = new_model(inputs, config, encoder)
+            if note := fewer_at_once(model, config):
+                warnings.warn(note, stacklevel=2)
+            fitted = fit(inputs, model.config, model=model, views=views, on_progress=told)
         self.model_ = fitted.model
         self.model_.rows, self.model_.pretrained = rows, pretrained
         clusters, sure, _, outliers = self.model_.assign(inputs)
@@ -172,7 +173,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
     @classmethod
     def _of(cls, config: RunConfig, device: str) -> Self:
         """An estimator with the settings of a model."""
-        return cls(method=config.method, **_arguments(config, device))
+        return cls(method=config.method, **arguments_of(config, device))
 
     def _recall(self, directory: RunDirectory) -> None:
         """Take over what a run or `save` left in a folder."""
@@ -221,12 +222,9 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
     def _read_to_predict(self, images: Any) -> Inputs:
         """Images as the model wants them, one for each that was given."""
         model = self._model()
-        if is_rows(images):
-            require(model.rows is not None, "The model was trained on images, got rows of numbers. Reshape them.")
-            images = squares(validate_data(self, images, reset=False, dtype=np.float64), model.rows or {})
-        elif model.rows is not None:
-            features = model.rows["features"]
-            raise UserError(f"The model was trained on rows of {features} numbers, got images. Flatten them.")
+        require_like(images, model.rows, type(self).__name__)
+        if model.rows is not None:
+            images = squares(validate_data(self, images, reset=False, dtype=np.float64), model.rows)
         channels, *size = model.picture_shape
         image_set = read_images(
             plain(images), image_size=(size[0], size[1]), fit=model.config.data.fit, channels=channels
@@ -284,17 +282,4 @@ class DCCM(ImageClusterer):
             config.method == "dccm",
             f"DCCM loads models of the method 'dccm', got one of '{config.method}'. Take ImageClusterer.load.",
         )
-        return cls(**_arguments(config, device))
-
-
-def _arguments(config: RunConfig, device: str) -> dict[str, Any]:
-    """The arguments of an estimator that would train with these settings."""
-    return {
-        "n_clusters": config.data.n_clusters,
-        "preset": config.preset,
-        "epochs": config.training.epochs if has_epochs(config.method) else None,
-        "image_size": config.data.image_size,
-        "settings": {name: value for name, value in config.settings().items() if name not in _OWN},
-        "device": device,
-        "random_state": config.training.seed,
-    }
+        return cls(**arguments_of(config, device))

@@ -14,9 +14,15 @@ from typing import IO
 
 from dccm.errors import UserError, require
 
-_LONGEST_FIELD = 2**31 - 1
-"""Names in archives may be of any length."""
+_LONGEST_FIELD = 1024 * 1024
+"""Characters; the names that sources give are far shorter."""
 _ROWS_AT_ONCE = 1000
+OUT_OF = {
+    errno.EMFILE: "open files of this process (ulimit -n)",
+    errno.ENFILE: "open files of this machine",
+    errno.ENOMEM: "memory",
+}
+"""What a system may run out of, beside room on the disk: no other file would fare better."""
 _MOST_COLUMNS = 1000
 
 
@@ -75,6 +81,8 @@ def disk_error(error: OSError, doing: str, kept: str, again: str, elsewhere: str
     """
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return UserError(f"No room on disk to {doing}; {kept}. Free some space, {again}.")
+    if error.errno in OUT_OF:
+        return UserError(f"Out of {OUT_OF[error.errno]} to {doing}; {kept}. Allow more, {again}.")
     return UserError(f"Cannot {doing}: {error.strerror}. Choose another {elsewhere}.")
 
 

@@ -83,7 +83,7 @@ def _head(file: IO[bytes], available: int) -> _Head:
         raise ValueError("its head is not one that numpy.save writes") from error
     if head.dtype.hasobject:
         raise ValueError("it holds Python objects, which are never loaded")
-    if not head.dtype.itemsize or any(length < 0 for length in head.shape):
+    if not head.dtype.itemsize or any(type(length) is not int or length < 0 for length in head.shape):
         raise ValueError("its head is not one that numpy.save writes")
     left = available - file.tell()
     if head.size > left:

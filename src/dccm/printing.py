@@ -2,10 +2,10 @@
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from dccm.data.images import ImageSet
 from dccm.errors import visible
@@ -25,6 +25,9 @@ if TYPE_CHECKING:  # They come with torch, which takes seconds.
     from dccm.commands.reproduce import Reproduced
     from dccm.evaluation.probe import Probed
     from dccm.runs.run import Clustering
+
+_SHOWN = 20
+"""Lines of a kind that a person reads; of 50,000 nobody reads one."""
 
 
 def print_clustering(clustering: "Clustering", as_json: bool) -> None:
@@ -52,11 +55,17 @@ def print_prepared(image_set: ImageSet, as_json: bool) -> None:
         print(json.dumps(shape | odd))
         return
     print(f"{count:,} images of {height} x {width} x {channels}.")
-    for path, reason in image_set.skipped:
-        print(visible(f"skipped    {path}: {reason}"))
-    for path, other in image_set.duplicates:
-        print(visible(f"duplicate  {path} is the same as {other}"))
+    _print_some([f"skipped    {path}: {reason}" for path, reason in image_set.skipped[:_SHOWN]], image_set.skipped)
+    same = [f"duplicate  {path} is the same as {other}" for path, other in image_set.duplicates[:_SHOWN]]
+    _print_some(same, image_set.duplicates)
     print(f"{len(image_set.skipped):,} files skipped, {len(image_set.duplicates):,} duplicates.")
+
+
+def _print_some(lines: list[str], of: Sequence[object], stream: TextIO | None = None) -> None:
+    """A line for each of the first, and one for how many more there are."""
+    if len(of) > len(lines):
+        lines = [*lines, f"... and {len(of) - len(lines):,} more; --json lists all."]
+    print("".join(f"{visible(line)}\n" for line in lines), end="", file=stream)
 
 
 def print_predicted(predicted: "Predicted", as_json: bool, quiet: bool) -> None:
@@ -72,8 +81,7 @@ def print_predicted(predicted: "Predicted", as_json: bool, quiet: bool) -> None:
         odd = "".join(f"{count:,} {name}, " for name, count in counts.items() if count)
         _say(f"{len(clusters):,} images assigned, {odd}{len(skipped)} skipped; see {directory.assignments}.")
     if directory is None and not quiet:
-        for file in skipped:
-            print(visible(f"skipped {file.path}: {file.reason}"), file=sys.stderr)
+        _print_some([f"skipped {file.path}: {file.reason}" for file in skipped[:_SHOWN]], skipped, sys.stderr)
 
 
 def _print_assignments_as_json(predicted: "Predicted") -> None:
@@ -83,7 +91,8 @@ def _print_assignments_as_json(predicted: "Predicted") -> None:
         row = dict(zip(ASSIGNMENT_COLUMNS, (path, cluster, float(confidence or "nan"), best, outlier)))
         sys.stdout.write(before + json.dumps(row))
         before = ", "
-    print(f'], "skipped": {json.dumps(predicted.image_set.skipped)}}}')
+    named = f', "names": {json.dumps(predicted.names)}' if predicted.names else ""
+    print(f'], "skipped": {json.dumps(predicted.image_set.skipped)}{named}}}')
 
 
 def print_embedded(embedded: "Embedded", as_json: bool) -> None:
@@ -174,6 +183,9 @@ def print_table(rows: list[dict[str, Any]], as_json: bool) -> None:
     """Print rows as a table, or as JSON."""
     if as_json:
         print(json.dumps(rows))
+        return
+    if not rows:
+        print("Nothing is there.")
         return
     from rich.console import Console
     from rich.table import Table

@@ -57,6 +57,17 @@ def test_arrays_become_a_run_directory_without_a_word(tmp_path: Path, capfd: pyt
     assert made.directory.read_source().checksum == FOUND.origin.checksum
 
 
+def test_few_images_are_taken_in_smaller_mini_batches_and_the_run_goes_on_with_them(tmp_path: Path) -> None:
+    notes = Notes()
+    made = cluster(FOUND, 4, output=tmp_path / "run", settings=QUICK | {"mini_batch": 64}, watcher=notes)
+    sentence = "There are fewer images than the 64 of a mini-batch, so it takes 10 of them: mini_batch = 10."
+    assert notes.said[0] == sentence
+    assert made.directory.read_config().settings["mini_batch"] == 10
+    again = cluster(FOUND, output=tmp_path / "run", resume=True, watcher=notes)
+    assert notes.said.count(sentence) == 1
+    assert again.result.settings["mini_batch"] == 10
+
+
 def test_a_watcher_is_told_and_the_model_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built, untrained, notes = [], Model.untrained, Notes()
 
@@ -68,12 +79,17 @@ def test_a_watcher_is_told_and_the_model_is_built_once(tmp_path: Path, monkeypat
     cluster(FOUND, 4, output=tmp_path / "run", settings=QUICK | {"starts": 2}, watcher=notes)
     assert len(built) == 1
     assert notes.said[0].startswith("40 images of 8 x 8 x 1 (0 skipped, 0 duplicates) into 4 clusters by dccm with ")
-    assert (notes.epochs, set(notes.stages)) == (1, {"assigning", "confidence"})
+    assert (notes.epochs, set(notes.stages)) == (1, {"assigning", "confidence", "writing results"})
 
 
 @pytest.mark.parametrize(
     ("images", "name"),
-    [("photos/", "dccm-photos"), (Path("a/b.zip"), "dccm-b"), (".", "dccm-run"), (FOUND.images, "dccm-run")],
+    [
+        ("photos/", "dccm-photos"),
+        (Path("a/b.zip"), "dccm-b"),
+        ("-", "dccm-run"),
+        (FOUND.images, "dccm-run"),
+    ],
 )
 def test_the_default_output_is_named_after_the_images(images: Any, name: str) -> None:
     assert default_output(images) == Path(name)

@@ -356,7 +356,7 @@ def test_checksums_are_compared_once_for_each_state_of_the_files(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ready(folder, tmp_path / "cache")
-    monkeypatch.setattr("dccm.data.prepared.checksum", lambda *_: pytest.fail("all was read again"))
+    monkeypatch.setattr("dccm.data.checked.checksum", lambda *_: pytest.fail("all was read again"))
     ready(folder, tmp_path / "cache")
 
 

@@ -268,7 +268,8 @@ def test_too_little_room_is_noticed_before_anything_is_written(
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(5 * 24 * 24 * 3))
     with pytest.raises(
-        UserError, match=r"need .* in .*cache.* are free. Free some space, or choose another cache folder"
+        UserError,
+        match=r"need 8\.6 kB in .*cache.*, and 8\.6 kB are free. Free some space, or choose another",
     ):
         ready(folder, cache)
     assert {path.name for path in prepared_folder(cache).iterdir()} == {"lock"}

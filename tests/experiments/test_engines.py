@@ -117,6 +117,16 @@ def test_ray_is_asked_for_when_it_is_missing(tmp_path: Path, monkeypatch: pytest
         new_engine("rai", work, jobs=1)
 
 
+def test_a_ray_that_does_not_start_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Down(OtherRay):
+        def init(self, **arguments: Any) -> None:
+            raise RuntimeError("The node timed out.\nMore of it.")
+
+    monkeypatch.setitem(sys.modules, "ray", Down())
+    with pytest.raises(UserError, match=r"could not join or start a cluster: The node timed out\. Set RAY_ADDRESS"):
+        new_engine("ray", Work(opened(tmp_path / "results"), DataSets(), make_run), jobs=1)
+
+
 @pytest.mark.slow
 def test_a_real_ray_makes_real_runs(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="ray comes with dccm[ray]")

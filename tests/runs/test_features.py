@@ -74,7 +74,9 @@ def test_each_image_has_a_vector_of_length_one_that_is_mapped_from_a_file(tmp_pa
     assert np.allclose(np.linalg.norm(features.astype(np.float32), axis=1), 1, atol=1e-3)
     assert shares == sorted(shares)
     assert shares[-1] == 1
-    assert {path.name for path in folder_in(tmp_path).iterdir()} == {"features.npy", "manifest.json", "lock"}
+    assert {path.name for path in folder_in(tmp_path).iterdir()} == {
+        *("features.npy", "manifest.json", "checked.json", "lock")
+    }
 
 
 def test_a_second_run_computes_nothing(tmp_path: Path) -> None:
@@ -129,6 +131,16 @@ def _lengthen(folder: Path) -> None:
         file.write(b"more")
 
 
+def _flip(folder: Path) -> None:
+    content = bytearray((folder / "features.npy").read_bytes())
+    content[-100] ^= 1
+    (folder / "features.npy").write_bytes(content)
+
+
+def _other_shape(folder: Path) -> None:
+    np.save(folder / "features.npy", np.load(folder / "features.npy").reshape(25, 128))
+
+
 def _of_others(folder: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps(manifest | {"pixels": "00000000"}))
@@ -142,7 +154,7 @@ def _no_json(folder: Path) -> None:
     (folder / "manifest.json").write_text("[]")
 
 
-@pytest.mark.parametrize("damage", [_cut, _lengthen, _of_others, _other_head, _no_json])
+@pytest.mark.parametrize("damage", [_cut, _lengthen, _flip, _other_shape, _of_others, _other_head, _no_json])
 def test_damaged_features_and_those_of_other_images_are_computed_anew(
     damage: Callable[[Path], None], tmp_path: Path
 ) -> None:

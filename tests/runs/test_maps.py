@@ -64,7 +64,7 @@ def test_a_stopped_computation_of_maps_goes_on(tmp_path: Path) -> None:
     found = features_of_images(IMAGES, again, cache=tmp_path, say=said.append)
     assert again.seen == 4
     assert np.array_equal(found, Quick()(IMAGES.images).astype(np.float16))
-    assert "need 0.1 MB" in said[0]
+    assert "need 75.3 kB" in said[0]
     [folder] = (tmp_path / "features").iterdir()
     assert json.loads((folder / "manifest.json").read_text())["features"] == [7, 7, 192]
 

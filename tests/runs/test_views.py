@@ -77,6 +77,7 @@ def test_views_must_be_as_many_as_the_settings_say() -> None:
     [
         ({"encoder": "scratch"}, "views must be 0 with the encoder 'scratch'"),
         ({"finetune": 1, "perturbed_weight": 0.0}, "views must be 0 .* where blocks of one are trained"),
+        ({"perturbed_weight": 0.0}, "views must be 0 where nothing learns from perturbed images, got 2"),
         ({"views": 0}, "perturbed_weight must be 0 on vectors .* Set views = 4"),
         ({"views": -1}, "views must be at least 0, got -1"),
     ],

@@ -1,6 +1,14 @@
 """The command `dccm`."""
 
-from dccm.cli import choose_k, compare, encoders, lists, reproduce  # Their commands join those of the app.
+from dccm.cli import (  # Their commands join those of the app.
+    cache,
+    choose_k,
+    compare,
+    encoders,
+    gallery,
+    lists,
+    reproduce,
+)
 from dccm.cli.app import app, main
 
-__all__ = ["app", "choose_k", "compare", "encoders", "lists", "main", "reproduce"]
+__all__ = ["app", "cache", "choose_k", "compare", "encoders", "gallery", "lists", "main", "reproduce"]

@@ -3,9 +3,10 @@
 Nothing heavy is imported before a command needs it: torch alone takes seconds.
 """
 
+import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -29,8 +30,17 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        print(f"dccm: {visible(str(error))}", file=sys.stderr)
-        sys.exit(2)
+        _refuse(str(error))
+    except MemoryError:
+        _refuse("Out of memory. Free some, or take fewer images at a time; a run that was training can be resumed.")
+    except BrokenPipeError:  # Whoever read the output has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _refuse(sentence: str) -> NoReturn:
+    print(f"dccm: {visible(sentence)}", file=sys.stderr)
+    sys.exit(2)
 
 
 def _print_version(wanted: bool) -> None:
@@ -111,10 +121,10 @@ def cluster(
     from dccm.config import parse_assignments
     from dccm.printing import print_clustering
 
-    output = output or command.default_output(images)
+    output = output or command.default_output(images[0])
     with resumable(output, quiet) as display:
         finished = command.cluster(
-            images,
+            option.one_or_several(images),
             clusters,
             method,
             encoder=encoder,
@@ -159,7 +169,7 @@ def prepare(
 
     with watched(quiet) as display:
         image_set = prepare(
-            images,
+            option.one_or_several(images),
             image_size=image_size,
             fit=fit,
             split=split,
@@ -194,7 +204,7 @@ def predict(
     with watched(quiet) as display:
         predicted = predict(
             model,
-            images,
+            option.one_or_several(images),
             output=output,
             reject=reject,
             split=split,
@@ -226,7 +236,7 @@ def evaluate(
 @app.command(epilog="Example: dccm probe clusters cifar10 --layer conv")
 def probe(
     run: option.ModelFolder,
-    source: option.Images,
+    source: option.OneSource,
     layer: Annotated[str, typer.Option(help="conv: last convolution, y: deep feature, or both.")] = "both",
     test_share: Annotated[
         float | None, typer.Option(help="Draw this share of test images at random, instead of by the source's split.")

@@ -36,7 +36,7 @@ def choose_k(
 
     with watched(quiet) as display:
         chosen = choose_k(
-            images,
+            option.one_or_several(images),
             clusters,
             output=output,
             encoder=encoder,

@@ -30,7 +30,7 @@ def embed(
 
     with watched(quiet) as display:
         embedded = embed(
-            images,
+            option.one_or_several(images),
             encoder,
             output=output,
             image_size=image_size,

@@ -1,13 +1,15 @@
 """Arguments and flags that several commands share: each is explained once."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 KINDS = "Folder, zip or tar archive, parquet, .npy or .npz file, list of paths (.txt, .csv)"
 
-Images = Annotated[str, typer.Argument(help=KINDS + ' or a name of "dccm datasets".')]
+_IMAGES = KINDS + ', a name of "dccm datasets", or - for a list of paths on standard input'
+OneSource = Annotated[str, typer.Argument(help=_IMAGES + ".")]
+Images = Annotated[list[str], typer.Argument(help=_IMAGES + "; several are taken as one.")]
 Run = Annotated[Path, typer.Argument(help="Run directory.")]
 ModelFolder = Annotated[Path, typer.Argument(help="Run directory, or model folder of DCCM.save.")]
 Clusters = Annotated[
@@ -15,6 +17,15 @@ Clusters = Annotated[
     typer.Option("-k", "--clusters", metavar="K|auto|5..30", help="Number of clusters; it can be chosen for you."),
 ]
 Method = Annotated[str, typer.Option("-m", "--method", help='See "dccm methods".')]
+
+
+def one_or_several(images: list[str]) -> Any:
+    """What the user named: as it is if it is one thing."""
+    from dccm.data.sources.several import Sources
+
+    return images[0] if len(images) == 1 else Sources(images)
+
+
 _ENCODER = typer.Option("--encoder", help='Pretrained network that turns images into vectors; see "dccm encoders".')
 Encoder = Annotated[str, _ENCODER]
 AnyEncoder = Annotated[str | None, _ENCODER]

@@ -111,7 +111,7 @@ def cluster(
 
 def default_output(images: Any) -> Path:
     """The run directory of images for which none is named."""
-    if not isinstance(images, str | Path):
+    if not isinstance(images, str | Path) or str(images) == "-":
         return Path("dccm-run")
     place = Path(images)
     if place.name in ("", ".."):  # This folder, or the one above it.

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
 from dccm.commands.reading import Reading, read_for
+from dccm.corrections.following import following_of
 from dccm.data.images import ImageSet
 from dccm.progress import SILENT, Watcher
 from dccm.runs.confidence import graded_threshold, parse_reject, rejected_ones, require_graded
@@ -11,6 +12,7 @@ from dccm.runs.contents import Assignments
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import inputs_like
 from dccm.runs.model import Model
+from dccm.training.progress import Stage
 
 
 class Predicted(NamedTuple):
@@ -20,6 +22,8 @@ class Predicted(NamedTuple):
     image_set: ImageSet
     directory: RunDirectory | None
     """Where it was written, if that was asked for."""
+    names: dict[int, str]
+    """Of clusters that people gave one."""
 
 
 def predict(
@@ -32,7 +36,7 @@ def predict(
     watcher: Watcher = SILENT,
     **reading: Unpack[Reading],
 ) -> Predicted:
-    """Assign images to clusters, with confidence; memory grows by a few bytes per image only.
+    """Assign images to clusters as corrected by then, with confidence; memory grows by a few bytes per image only.
 
     Args:
         model: Run directory, or model folder.
@@ -48,19 +52,26 @@ def predict(
     trained = Model.load(Path(model), device)
     if rejecting is not None:
         require_graded(trained.method, trained.config.method)
+    following = following_of(RunDirectory(model))
+    look = following.look if following else None
     directory = None if output is None else RunDirectory(output)
     if directory is not None:
         directory.require_free()  # Before images are read, which can take long.
     image_set = read_for(trained, images, watcher, **reading)
     told: dict[str, Any] = {"on_progress": watcher.training, "say": watcher.say}
     inputs = inputs_like(trained.pretrained, image_set, device=device, cache=reading.get("cache"), **told)
-    assigned = trained.assign(inputs, on_progress=watcher.training)
+    assigned = trained.assign(inputs, take_features=look, on_progress=watcher.training)
     below = graded_threshold(rejecting, trained.method, trained.config.method, assigned.confidences)
     rejected = rejected_ones(assigned.confidences, trained.reject_below if below is None else below)
-    assignments = Assignments(image_set.names, assigned.clusters, assigned.confidences, rejected, assigned.outliers)
+    clusters = following.clusters(assigned.clusters) if following else assigned.clusters
+    assignments = Assignments(image_set.names, clusters, assigned.confidences, rejected, assigned.outliers)
+    names = following.names if following else {}
     if directory is not None:
+        watcher.training(Stage("writing results", 0.0))
         with directory.filling():
             directory.write_assignments(assignments)
             directory.write_source(image_set)
             directory.write_left_out(image_set)
-    return Predicted(assignments, image_set, directory)
+            directory.write_cluster_names(names)
+        watcher.training(Stage("writing results", 1.0))
+    return Predicted(assignments, image_set, directory, names)

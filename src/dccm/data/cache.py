@@ -23,13 +23,12 @@ from zlib import crc32
 import numpy as np
 
 from dccm.arrays import Bytes
+from dccm.data.checked import HEAD, checksum
 from dccm.documents import UNREADABLE, filled, read_json
 from dccm.files import csv_lines, locked_file, write_atomically
 
 FORMAT = 2
 FILES = ("images.npy", "kept.i64", "hashes.u64", "manifest.csv")
-HEAD = 128
-"""Bytes of the head of an .npy file of images."""
 SKIPPED, PASSING = "skipped", "passing"
 """Why an image is not there: for good, or as long as something beside it is wrong."""
 _PIECE = 1 << 20
@@ -151,6 +150,19 @@ class Writer:
         (self.folder / "progress.json").unlink()
 
 
+def is_in_use(folder: Path) -> bool:
+    """Whether a process prepares in a folder of the cache at this moment."""
+
+    def stop() -> None:
+        raise BlockingIOError
+
+    try:
+        with locked(folder, stop):
+            return False
+    except OSError:
+        return True
+
+
 @contextmanager
 def locked(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold a folder of the cache for this process alone; the lock ends with the process, however that ends."""
@@ -175,18 +187,6 @@ def _read_progress(folder: Path, fingerprint: str) -> Progress:
     except UNREADABLE:
         return Progress(fingerprint)
     return progress if sound else Progress(fingerprint)
-
-
-def checksum(path: Path, size: int) -> int | None:
-    """The checksum of the first bytes of a file, behind its head if it has one; None if there are fewer."""
-    left, value = size, 0
-    with path.open("rb") as file:
-        if path.suffix == ".npy":
-            left -= len(file.read(HEAD))
-        while left > 0 and (content := file.read(min(left, _PIECE))):
-            left -= len(content)
-            value = crc32(content, value)
-    return None if left else value
 
 
 def _header(shape: tuple[int, ...]) -> bytes:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dccm.data.images import ImageSet
+from dccm.data.images import ImageSet, Origin
 from dccm.data.published.cifar import CIFAR10, CIFAR100
 from dccm.data.published.download import fetch
 from dccm.data.published.imagenet import IMAGENET10, IMAGENET_DOG15
@@ -35,6 +35,8 @@ class DataSet(NamedTuple):
 
 _DOWNLOAD, _IMAGENET = "download", "train folder of ImageNet"
 _NO_LICENCE, _RESEARCH = "none stated", "non-commercial research"
+_DIGITS = "scikit-learn#digits"
+"""Their place, though they are no file."""
 _CHANG = "Chang et al., ICCV 2017; Deng et al., CVPR 2009"
 
 DATASETS = {
@@ -105,7 +107,7 @@ def open_benchmark(
     )
     if name == "digits":
         digits = load_digits()
-        return ArraySource(digits.images, digits.names, digits.labels, place="scikit-learn#digits")
+        return ArraySource(digits.images, digits.names, digits.labels, place=_DIGITS)
     root = Path(root or cache_folder() / "datasets")
     try:
         path = _locate(name, root, download, on_progress)
@@ -140,4 +142,5 @@ def load_digits() -> ImageSet:
 
     digits = load()
     images = (digits.images * (255 / 16)).round().astype(np.uint8)[..., np.newaxis]
-    return ImageSet(images, [f"digits/{number:04d}" for number in range(len(images))], digits.target)
+    names = [f"digits/{number:04d}" for number in range(len(images))]
+    return ImageSet(images, names, digits.target, stated=Origin("array", _DIGITS))

@@ -7,6 +7,8 @@ raises an exception whose text is the reason.
 import io
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -71,16 +73,52 @@ class Preparation:
 
 def decode(item: Path | bytes | npt.NDArray[Any] | Image.Image, wanted: Preparation) -> Bytes:
     """One image as bytes, (height, width, 1 or 3), upright."""
-    if isinstance(item, Path):
-        size = _regular(item).st_size
-        if size > MOST_BYTES:
-            raise ValueError(f"the file has {size:,} bytes, more than {MOST_BYTES:,}")
-        with item.open("rb") as file:
-            return _decode_file(file, wanted)
+    with _opened(item, max(wanted.size)) as image:
+        return _brought(image, wanted)
+
+
+def picture(item: Path | bytes | npt.NDArray[Any] | Image.Image, largest: int | None = None) -> Image.Image:
+    """One image for people to look at: upright, 8 bits, grey or colour, in its own proportions.
+
+    Args:
+        item: The image.
+        largest: Its longer side is brought to this, if it is longer; None: it keeps its size.
+    """
+    with _opened(item, largest) as image:
+        image.load()
+        turn = _TURNS.get(_orientation(image))
+        plain = _plain(image, 1 if image.mode in ("1", "L") else 3)
+        if largest is not None:
+            plain.thumbnail((largest, largest))
+        return plain.transpose(turn) if turn is not None else plain.copy()
+
+
+@contextmanager
+def _opened(item: Path | bytes | npt.NDArray[Any] | Image.Image, side: int | None) -> Iterator[Image.Image]:
+    """An image of any kind, not decoded yet.
+
+    Args:
+        item: The image.
+        side: What it will be brought to: it may be decoded to a little more than that; None: to its full size.
+    """
+    if isinstance(item, Path | bytes):
+        with _file(item) as file, Image.open(file, formats=FORMATS) as image:
+            if image.width * image.height > MOST_PIXELS:
+                raise ValueError(f"{image.width} x {image.height} pixels are more than {MOST_PIXELS:,}")
+            if side is not None:
+                image.draft(None, (round(_REDUCED * side), round(_REDUCED * side)))
+            yield image
+    else:
+        yield item if isinstance(item, Image.Image) else _from_pixels(np.asarray(item))
+
+
+def _file(item: Path | bytes) -> IO[bytes]:
     if isinstance(item, bytes):
-        return _decode_file(io.BytesIO(item), wanted)
-    image = item if isinstance(item, Image.Image) else _from_pixels(np.asarray(item))
-    return _brought(image, wanted)
+        return io.BytesIO(item)
+    size = _regular(item).st_size
+    if size > MOST_BYTES:
+        raise ValueError(f"the file has {size:,} bytes, more than {MOST_BYTES:,}")
+    return item.open("rb")
 
 
 def looks_like_image(path: Path) -> bool:
@@ -117,15 +155,6 @@ def _regular(path: Path) -> os.stat_result:
     if not stat.S_ISREG(found.st_mode):
         raise OSError("not a regular file")
     return found
-
-
-def _decode_file(file: IO[bytes], wanted: Preparation) -> Bytes:
-    with Image.open(file, formats=FORMATS) as image:
-        if image.width * image.height > MOST_PIXELS:
-            raise ValueError(f"{image.width} x {image.height} pixels are more than {MOST_PIXELS:,}")
-        draft = round(_REDUCED * max(wanted.size))
-        image.draft(None, (draft, draft))
-        return _brought(image, wanted)
 
 
 def _brought(image: Image.Image, wanted: Preparation) -> Bytes:

@@ -101,6 +101,10 @@ def as_bytes(array: npt.ArrayLike) -> Bytes:
         images = images[..., np.newaxis]
     height, width, channels = images.shape[1:]
     require(
+        min(height, width, channels) > 0,
+        f"images must have pixels and channels, got the shape {images.shape}. Give images that hold something.",
+    )
+    require(
         channels <= min(height, width) or channels <= 4,
         f"images must have their channels last, (N, H, W, C), got {images.shape}. "
         "Move the axis with images.transpose(0, 2, 3, 1).",
@@ -109,7 +113,7 @@ def as_bytes(array: npt.ArrayLike) -> Bytes:
         return images
     require(
         np.issubdtype(images.dtype, np.floating) or images.dtype == bool,
-        f"images must be uint8 or floats in [0, 1], got {images.dtype}. Convert them with images.astype('uint8').",
+        f"images must be uint8 or floats in [0, 1], got {images.dtype}. {_conversion(images)}",
     )
     low, high = float(images.min()), float(images.max())
     require(np.isfinite(low) and np.isfinite(high), "images must not hold NaN or infinite values. Replace them first.")
@@ -118,6 +122,18 @@ def as_bytes(array: npt.ArrayLike) -> Bytes:
         f"images of floats must lie in [0, 1], got values from {low:g} to {high:g}. Scale them, or pass uint8.",
     )
     return (images * 255.0).round().astype(np.uint8)
+
+
+def _conversion(images: npt.NDArray[Any]) -> str:
+    """How to make bytes or floats of other numbers; larger ones than a byte holds would wrap."""
+    if not np.issubdtype(images.dtype, np.integer):
+        return "Give the values of pixels as numbers."
+    low, high = int(images.min()), int(images.max())
+    if low >= 0 and high <= 255:
+        return "Convert them with images.astype('uint8')."
+    full = np.iinfo(images.dtype).max if images.dtype.kind == "u" else max(high - low, 1)
+    shifted = "images" if low >= 0 else f"(images - {low})".replace("- -", "+ ")
+    return f"They go from {low} to {high}; scale them, for example with {shifted} / {full}."
 
 
 def with_channels(images: Bytes, channels: int | None) -> Bytes:

@@ -1,12 +1,12 @@
 """What images are like, from the headers of some of them."""
 
 import warnings
-from contextlib import suppress
 
 import numpy as np
 
 from dccm.data.decode import Header, header_of
 from dccm.data.images import ImageSet
+from dccm.data.passing import require_means
 from dccm.data.sources.base import Source
 
 _SAMPLED = 100
@@ -22,8 +22,10 @@ def sampled(source: Source) -> list[Header]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Decoding tells what is wrong, with its reason.
         for place in range(0, min(len(source), step * _SAMPLED), step):
-            with suppress(Exception):
+            try:
                 headers.append(header_of(source.read(place)))
+            except Exception as error:
+                require_means(error)  # Else a lack of them would decide the size of all images.
     return headers
 
 

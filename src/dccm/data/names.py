@@ -6,6 +6,19 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
+LONGEST = 4096
+"""Bytes of a name, as of a path on Linux; what is longer is no name but an attack on those who read it."""
+
+
+def is_too_long(name: str) -> bool:
+    """Whether no file could be called so."""
+    return len(name) > LONGEST or len(name.encode("utf-8", "surrogateescape")) > LONGEST
+
+
+def shortened(name: str) -> str:
+    """A name, or the beginning of one that is too long."""
+    return f"{name[:100]}... ({len(name):,} characters)" if is_too_long(name) else name
+
 
 class Names(Sequence[str]):
     """A list of names that costs its text and eight bytes for each name: a list of `str` takes some 60 more.

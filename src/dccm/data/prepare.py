@@ -38,6 +38,7 @@ _GROUP = 16
 """Images that a thread decodes at a time."""
 _GROUP_BYTES = 8 * 1024 * 1024
 """Or fewer, if they are in memory already and take so much of it."""
+_LONGEST_REASON = 300
 _AHEAD = 16
 """Groups for each thread that may wait to be written, so that decoding goes on while the disk is slow."""
 _COMMIT = 128
@@ -78,6 +79,11 @@ def prepare(
                     (folder / "manifest.json").unlink()
                 _require_room(folder, source, wanted)
                 prepared = _fill(folder, source, wanted, workers or os.cpu_count() or 1, on_progress)
+                if source.changed():
+                    say("Images changed while they were read; the next run reads them again.")
+    except (MemoryError, RuntimeError) as error:  # The latter is of threads that cannot be started.
+        require_means(error)
+        raise
     except OSError as error:
         again = "then prepare the images again, or choose another cache folder"
         kept = "what is prepared so far is kept"
@@ -203,7 +209,7 @@ def _reason(error: Exception) -> str:
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     if "cannot identify image file" in text:
         text = "not an image of a known format"
-    return " ".join(text.split()) or type(error).__name__
+    return " ".join(text.split())[:_LONGEST_REASON] or type(error).__name__
 
 
 def _description(source: Source, wanted: Preparation) -> dict[str, Any]:

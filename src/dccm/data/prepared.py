@@ -1,8 +1,6 @@
 """Prepared images as the cache holds them: opened only if they are what was written."""
 
-import json
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dccm.arrays import Bytes
-from dccm.data.cache import FILES, FORMAT, HEAD, PASSING, SKIPPED, checksum
+from dccm.data.cache import FILES, FORMAT, PASSING, SKIPPED
+from dccm.data.checked import HEAD, is_unharmed
 from dccm.data.duplicates import Hashes
 from dccm.data.images import Skipped
 from dccm.documents import UNREADABLE, read_json
 from dccm.errors import require
-from dccm.files import read_csv, write_atomically
+from dccm.files import read_csv
 from dccm.npy import map_array
 
 
@@ -40,7 +39,7 @@ def open_prepared(folder: Path, fingerprint: str) -> Prepared | None:
     if manifest is None or manifest["fingerprint"] != fingerprint:
         return None
     try:
-        if not is_unharmed(folder, manifest):
+        if not is_unharmed(folder, manifest["checksums"], FILES):
             return None
         images = _mapped(folder / "images.npy", manifest["preparation"]["size"])
         kept = np.fromfile(folder / "kept.i64", dtype=np.int64)
@@ -66,35 +65,6 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 def read_skipped(folder: Path) -> list[Skipped]:
     """What the manifest says was left out."""
     return [Skipped(row["path"], row["reason"]) for row in _rows(folder) if row["status"] in (SKIPPED, PASSING)]
-
-
-def is_unharmed(folder: Path, manifest: dict[str, Any], *, thorough: bool = False) -> bool:
-    """Whether the files of a preparation are what was written.
-
-    Reading all of them takes a second per gigabyte, so it is done once for each state of the files.
-
-    Args:
-        folder: The preparation.
-        manifest: What `read_manifest` gives.
-        thorough: Compare checksums even if sizes and times are as they were: disks forget.
-    """
-    state = {name: [(folder / name).stat().st_size, (folder / name).stat().st_mtime_ns] for name in FILES}
-    if not thorough and state == _checked(folder):
-        return True
-    wanted = {name: int(value, 16) for name, value in manifest["checksums"].items()}
-    if wanted != {name: checksum(folder / name, size) for name, (size, _) in state.items()}:
-        return False
-    with suppress(OSError):  # A cache that cannot be written to is checked each time.
-        write_atomically(folder / "checked.json", json.dumps(state) + "\n")
-    return True
-
-
-def _checked(folder: Path) -> object:
-    """The state of the files that were last found unharmed."""
-    try:
-        return read_json(folder / "checked.json")
-    except UNREADABLE:
-        return None
 
 
 def _mapped(path: Path, size: Any) -> Bytes:

@@ -20,13 +20,16 @@ from dccm.data.sources.array_files import open_array_file
 from dccm.data.sources.arrays import ArraySource
 from dccm.data.sources.base import Source
 from dccm.data.sources.folder import Folder
-from dccm.data.sources.listing import Listing
+from dccm.data.sources.listing import STDIN, Listing
 from dccm.data.sources.objects import HuggingFace, Torch
 from dccm.data.sources.parquet import Parquet
+from dccm.data.sources.several import Several, Sources
 from dccm.data.sources.subset import of_split
 from dccm.errors import UserError, choose, did_you_mean, require
 
 _KINDS = "a folder of images, a zip or tar archive, a parquet, .npy or .npz file, or a list of paths (.txt, .csv)"
+
+_GIVE = f"Give {_KINDS}."
 
 
 def read_images(
@@ -100,13 +103,16 @@ def open_source(
     Args:
         images: An array (N, H, W) or (N, H, W, C), a tensor (N, C, H, W); a list of paths, of images of Pillow or of
             arrays; the path of a folder, an archive, a parquet or array file, or a list; a data set of torch or Hugging
-            Face; an `ImageSet`, a `Source`, or the name of a data set.
+            Face; an `ImageSet`, a `Source`, the name of a data set, or several of all these as `Sources`.
         class_folders: As for `read_images`, and so are the others.
         split: Only the images of this split.
         variant: Of a data set by name.
         data_root: Folder with the files of a data set by name.
         on_download: Called with bytes downloaded and bytes in all.
     """
+    if isinstance(images, Sources):
+        opening: Any = {"split": split, "variant": variant, "data_root": data_root, "on_download": on_download}
+        return Several(images, [open_source(each, class_folders=class_folders, **opening) for each in images])
     name = data_set_name(images)
     require(
         bool(name) or not variant,
@@ -144,6 +150,7 @@ def _opened(images: Any) -> Source:
         return _of_image_set(images)
     if isinstance(images, str | Path):
         return _open_path(Path(images))
+    require(not hasattr(images, "getexif"), "images must be several, got one image of Pillow. Give a list: [image].")
     if hasattr(images, "column_names"):
         return HuggingFace(images)
     if hasattr(images, "detach"):
@@ -167,8 +174,13 @@ def _of_image_set(image_set: ImageSet) -> ArraySource:
 
 
 def _open_path(path: Path) -> Source:
+    if str(path) == STDIN:
+        return Listing(path)
     meant = did_you_mean(str(path), DATASETS)
-    require(path.exists(), f"There is no file, folder or data set {path}.{meant} Give {_KINDS}.")
+    require(path.exists(), f"There is no file, folder or data set {path}.{meant} {_GIVE}")
+    require(
+        path.is_dir() or path.is_file(), f"{path} is no regular file but a pipe or a device, without an end. {_GIVE}"
+    )
     if path.is_dir():
         files = sorted([*path.glob("*.parquet"), *path.glob("data/*.parquet")])
         return Parquet(files, path) if files else Folder(path)
@@ -183,7 +195,7 @@ def _open_path(path: Path) -> Source:
         return Tar(path)
     if name.endswith((".txt", ".csv")):
         return Listing(path)
-    raise UserError(f"{path} is of no kind that can be read. Give {_KINDS}.")
+    raise UserError(f"{path} is of no kind that can be read. {_GIVE}")
 
 
 def _fits(image_set: ImageSet, size: Size | None, channels: int | None) -> bool:

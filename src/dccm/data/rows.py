@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dccm.arrays import SMALLEST_SIDE, Bytes
+from dccm.errors import require
 
 Rows = dict[str, Any]
 """How rows become images: how many numbers each has, the lowest and the highest of all when it was decided."""
@@ -49,6 +50,27 @@ def plain(thing: Any) -> Any:
     if not _is_like_array(thing) or hasattr(thing, "detach") or _axes(thing) == 1:
         return thing
     return np.asarray(thing)
+
+
+def require_like(images: Any, rows: Rows | None, who: str) -> None:
+    """Refuse rows for a model of images, images for one of rows, and rows of another length.
+
+    Args:
+        images: What the model is asked about.
+        rows: How its rows became images; None: it was trained on images.
+        who: The estimator; scikit-learn wants its name in the sentence.
+    """
+    if rows is None:
+        require(not is_rows(images), "The model was trained on images, got rows of numbers. Reshape them.")
+        return
+    known = rows["features"]
+    require(is_rows(images), f"The model was trained on rows of {known} numbers, got images. Flatten them.")
+    shape = np.shape(images)
+    require(
+        len(shape) != 2 or shape[1] == known,
+        f"X has {shape[-1] if shape else 0} features, but {who} is expecting {known} features as input: the images had "
+        "another size in fit. Bring them to that size before they are flattened.",
+    )
 
 
 def squares(numbers: npt.NDArray[np.float64], rows: Rows) -> Bytes:

@@ -21,6 +21,7 @@ from dccm.data.images import ImageSet
 from dccm.data.loader import Loader, equal_parts
 from dccm.errors import require
 from dccm.networks.base import Encoder, EncoderOutput
+from dccm.networks.seeds import drawn_from
 from dccm.training.progress import Stage
 
 Layer = Literal["conv", "y"]
@@ -144,8 +145,7 @@ def _trained(
 
 def _perceptron(inputs: int, hidden: int, n_classes: int, seed: int) -> nn.Module:
     """One hidden layer; the caller's own random state stays as it is."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with drawn_from(seed):
         return nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, n_classes))
 
 

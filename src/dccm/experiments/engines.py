@@ -157,8 +157,7 @@ class RayCluster:
 
     def __init__(self, work: Work, jobs: int) -> None:
         self._ray = _import_ray()
-        if not self._ray.is_initialized():
-            self._ray.init(log_to_driver=False)
+        _join_cluster(self._ray)
         processors = int(self._ray.cluster_resources().get("CPU", 1))
         self.at_once = jobs if jobs > 1 else max(1, processors)
         self._work = self._ray.put(work)
@@ -194,6 +193,17 @@ def _in_ray(work: Work, need: Need) -> Outcome:
 
 def _tell_nobody(done: float, seconds_left: float | None) -> None:
     """Tasks of Ray say nothing before they end."""
+
+
+def _join_cluster(ray: Any) -> None:
+    """The cluster that RAY_ADDRESS names, or one that begins on this machine."""
+    try:
+        if not ray.is_initialized():
+            ray.init(log_to_driver=False)
+    except Exception as error:  # Ray says what it is in words alone.
+        reason = f"{error}".strip().split("\n")[0].rstrip(".")
+        way = "Set RAY_ADDRESS to a cluster that is up, or leave out engine"
+        raise UserError(f"engine 'ray' could not join or start a cluster: {reason}. {way}.") from error
 
 
 def _import_ray() -> Any:

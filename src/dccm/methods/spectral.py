@@ -66,6 +66,9 @@ class SpectralMethod(DirectMethod[SpectralConfig]):
         """Link, find the eigenvectors, divide."""
         on_progress(Stage("principal components", 0.0))
         points = self.memory.look(loader)
+        if len(points) == 1:  # All images are the same, so there is nothing to link.
+            self.memory.keep(torch.zeros(1, dtype=torch.int64))
+            return
         count = min(self.config.neighbours, len(points) - 1)
         places, distances = nearest(points, count, lambda share: on_progress(Stage("neighbours", share)))
         on_progress(Stage("eigenvectors", 0.0))

@@ -13,6 +13,7 @@ from dccm.networks import efficientnet_weights as efficientnet
 from dccm.networks.efficientnet import FEATURE_SIZE, PREPROCESSING, EfficientNetLite0
 from dccm.networks.encoders import LITE0
 from dccm.networks.feature_encoder import at_once_on, identity_of, scaled_pixels, tensors_checksum
+from dccm.networks.seeds import drawn_from
 from dccm.networks.tail import BLOCKS, Tail, TailHead, map_shape
 
 _REASONS = {
@@ -68,7 +69,8 @@ def open_map_encoder(name: str, blocks: int, device: str = "auto", cache: str | 
     require_finetune(name, blocks)
     kind, _, path = name.partition(":")
     file = Path(path) if kind == "file" else efficientnet.weights_file(cache)
-    return MapEncoder(name, efficientnet.folded_network(file), blocks, choose_device(device))
+    with drawn_from(0):
+        return MapEncoder(name, efficientnet.folded_network(file), blocks, choose_device(device))
 
 
 def require_finetune(name: str, blocks: int) -> None:

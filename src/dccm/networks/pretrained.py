@@ -13,6 +13,7 @@ from dccm.networks.encoders import LITE0, SCRATCH, divided, require_encoder
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.networks.hubs import hf_encoder, timm_encoder
 from dccm.networks.onnx_file import onnx_encoder
+from dccm.networks.seeds import drawn_from
 
 
 def _lite0(name: str, weights: Path, device: torch.device) -> FeatureEncoder:
@@ -40,4 +41,5 @@ def open_encoder(name: str, device: str = "auto", cache: str | Path | None = Non
     require_encoder(name)
     require(name != SCRATCH, "encoder 'scratch' has no weights of its own. Choose a pretrained one.")
     kind, rest = divided(name)
-    return _OPENERS[kind](rest, choose_device(device), cache)
+    with drawn_from(0):  # Networks are filled with numbers before their weights are read.
+        return _OPENERS[kind](rest, choose_device(device), cache)

@@ -1,6 +1,6 @@
 """Fit a model's confidence to its images when it is trained; no label can be passed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -21,13 +21,12 @@ _VIEWS = 4
 """Perturbed copies of each image that others are asked about."""
 
 
-def fit_confidence(model: Model, inputs: Inputs, views: Sequence[Inputs], on_progress: OnProgress) -> None:
+def fit_confidence(model: Model, inputs: Inputs, on_progress: OnProgress) -> None:
     """Give a trained model its temperature and its sample for outliers; too few images leave probabilities raw.
 
     Args:
         model: It is changed.
         inputs: What it was trained on.
-        views: Vectors of perturbed copies of it, if there are any.
         on_progress: Called as it gets on.
     """
     seed, n_clusters = model.config.training.seed, model.config.data.n_clusters
@@ -38,16 +37,14 @@ def fit_confidence(model: Model, inputs: Inputs, views: Sequence[Inputs], on_pro
     features = model.evidence(chosen)
     model.sample = sample_of(features, seed)
     if len(chosen) >= _FEWEST_PER_CLUSTER * n_clusters:
-        looks = [model.evidence(view[rows]) for view in views] or list(_perturbed(model, chosen)) or [features]
-        model.confidence = _confidence(model, chosen, features, looks, on_progress)
+        model.confidence = _confidence(model, chosen, features, on_progress)
     on_progress(Stage("confidence", 1.0))
 
 
-def _confidence(
-    model: Model, chosen: Inputs, features: Floats, looks: list[Floats], on_progress: OnProgress
-) -> Confidence:
+def _confidence(model: Model, chosen: Inputs, features: Floats, on_progress: OnProgress) -> Confidence:
     probabilities = model.predict_proba(chosen)
     clusters, count = probabilities.argmax(axis=1), probabilities.shape[1]
+    looks = list(_perturbed(model, chosen)) or [features]
     votes = np.zeros(probabilities.shape)
     for done, vote in enumerate(votes_of_others(features, looks, clusters, count, model.config.training.seed)):
         votes += vote / OTHERS

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dccm.config import (
     DataConfig,
@@ -19,6 +20,9 @@ from dccm.methods import METHODS, method_facts
 from dccm.methods.base import DirectMethod
 from dccm.networks.encoders import SCRATCH, require_encoder
 from dccm.networks.map_encoder import require_finetune
+
+_OWN_ARGUMENTS = frozenset({"n_clusters", "epochs", "image_size", "device", "seed"})
+"""Settings that are arguments of their own."""
 
 
 @dataclass(frozen=True)
@@ -90,13 +94,18 @@ def has_epochs(method: str) -> bool:
 
 
 def _require_views(config: RunConfig) -> None:
-    """Refuse views where nothing makes them, and what learns from views where there are none."""
+    """Refuse views where nothing makes them or learns from them, and what learns from views where there are none."""
     encoder, views = config.data.encoder, config.data.views
     perturbed = config.settings().get("perturbed_weight", 0)
     require(
         not views or (encoder != SCRATCH and not config.finetune),
         f"views must be 0 with the encoder '{SCRATCH}', and where blocks of one are trained, got {views}. "
         "Name a pretrained encoder and set finetune = 0, or leave views out.",
+    )
+    require(
+        not views or bool(perturbed),
+        f"views must be 0 where nothing learns from perturbed images, got {views}. "
+        "Take the method 'dccm' and set perturbed_weight = 1, or leave views out.",
     )
     require(
         encoder == SCRATCH or not perturbed or views > 0 or config.finetune > 0,
@@ -115,3 +124,16 @@ def _require_takes_finetune(method: str, settings: Mapping[str, object]) -> None
         f"finetune must be left out for the method '{method}', which does not train a head on a pretrained encoder, "
         f"got {settings.get('finetune')}. Methods that do: {', '.join(able)}.",
     )
+
+
+def arguments_of(config: RunConfig, device: str) -> dict[str, Any]:
+    """The arguments of an estimator that would train with these settings."""
+    return {
+        "n_clusters": config.data.n_clusters,
+        "preset": config.preset,
+        "epochs": config.training.epochs if has_epochs(config.method) else None,
+        "image_size": config.data.image_size,
+        "settings": {name: value for name, value in config.settings().items() if name not in _OWN_ARGUMENTS},
+        "device": device,
+        "random_state": config.training.seed,
+    }

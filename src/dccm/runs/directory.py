@@ -74,6 +74,8 @@ class RunDirectory:
         self.checkpoints = self.path / "checkpoints"
         self.milestones = self.path / "milestones"
         self.report = self.path / "report.html"
+        self.cluster_names = self.path / "clusters.csv"
+        self.corrections = self.path / "corrections.sqlite"
 
     def __repr__(self) -> str:
         return f"RunDirectory({str(self.path)!r})"
@@ -182,6 +184,11 @@ class RunDirectory:
             {"path": as_text(paths, rows)} | assignment_columns(assignments, rows) for rows in row_groups(len(paths))
         )
         write_parquet(self.path / "assignments.parquet", blocks)
+
+    def write_cluster_names(self, names: Mapping[int, str]) -> None:
+        """Write the names that people gave clusters, if they did."""
+        if names:
+            write_csv(self.cluster_names, ("cluster", "name"), sorted(names.items()))
 
     def forget_assignments(self) -> None:
         """Delete the assignments of another model, and what belongs to them."""

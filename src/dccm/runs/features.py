@@ -5,6 +5,7 @@ A folder of the cache belongs to one set of images and one encoder:
 - `features.npy`: a vector of length one per image, (N, D), float16; or, where the last blocks of the encoder are
   trained, the map before them, (N, h, w, c);
 - `manifest.json`: the images, the encoder and a checksum; written last, so it means "complete";
+- `checked.json`: size and time of the features when their checksum was last compared;
 - `progress.json`: how many vectors count while they are computed. A stopped computation goes on behind them.
 """
 
@@ -23,6 +24,8 @@ import numpy as np
 
 from dccm.arrays import Bytes, Floats, Halves, ImageShape, Inputs
 from dccm.data.cache import locked
+from dccm.data.checked import checksum as checksum_of
+from dccm.data.checked import is_unharmed
 from dccm.data.images import ImageSet
 from dccm.documents import UNREADABLE, read_json
 from dccm.errors import require
@@ -42,7 +45,6 @@ from dccm.training.progress import OnProgress, Stage, ignore
 FORMAT = 1
 _COMMIT = 128
 """Images, at least, between two points from which a stopped computation goes on."""
-_PIECE = 1 << 20
 
 
 class Pretrained(NamedTuple):
@@ -85,13 +87,18 @@ def inputs_like(pretrained: Pretrained | None, image_set: ImageSet, *, device: s
     """
     if pretrained is None:
         return image_set.images
-    encoder = _open(pretrained.name, pretrained.finetune, device, others.get("cache"))
+    return inputs_of(image_set, encoder_like(pretrained, device, others.get("cache")), **others)[0]
+
+
+def encoder_like(pretrained: Pretrained, device: str = "auto", cache: str | Path | None = None) -> FeatureEncoder:
+    """The encoder that a model was trained with; another one by the same name is refused."""
+    encoder = _open(pretrained.name, pretrained.finetune, device, cache)
     require(
         encoder.identity == pretrained.identity,
         f"The model was trained on features of '{encoder.name}' with other weights or another preprocessing than are "
         f"found here ({pretrained.identity}, got {encoder.identity}). Take those that it was trained with.",
     )
-    return inputs_of(image_set, encoder, **others)[0]
+    return encoder
 
 
 def encoder_for(config: RunConfig, cache: str | Path | None = None) -> FeatureEncoder | None:
@@ -157,7 +164,8 @@ def open_features(folder: Path, wanted: dict[str, Any]) -> Halves | None:
     path = folder / "features.npy"
     try:
         manifest = read_json(folder / "manifest.json")
-        if not isinstance(manifest.pop("checksum"), str) or manifest != wanted:
+        known = {path.name: manifest.pop("checksum")}
+        if manifest != wanted or not is_unharmed(folder, known, [path.name]):
             return None
         features = map_array(path)
     except (*UNREADABLE, AttributeError):
@@ -233,13 +241,18 @@ def _foretell(encoder: FeatureEncoder, images: Bytes, say: Callable[[str], None]
 
 def _computed(image_set: ImageSet, encoder: FeatureEncoder, start: int) -> Halves:
     """The vectors or maps of some images."""
-    made = encoder(image_set.images[start : start + encoder.at_once])
-    halves = unit_vectors(made) if made.ndim == 2 else half_maps(made)
+    halves = halves_of(encoder, image_set.images[start : start + encoder.at_once])
     bad = np.flatnonzero(~np.isfinite(halves).reshape(len(halves), -1).all(axis=1))
     if len(bad):
         name = image_set.names[start + int(bad[0])]
         require(False, f"The encoder '{encoder.name}' makes no numbers of the image {name}. Take another encoder.")
     return halves
+
+
+def halves_of(encoder: FeatureEncoder, images: Bytes) -> Halves:
+    """The vectors or maps of a few images, as they are kept."""
+    made = encoder(images)
+    return unit_vectors(made) if made.ndim == 2 else half_maps(made)
 
 
 def _opened(folder: Path, done: int) -> IO[bytes]:
@@ -264,19 +277,9 @@ def _progress(folder: Path, wanted: dict[str, Any]) -> tuple[int, int]:
         done, checksum = int(progress["done"]), int(progress["checksum"])
         head = len(_header((wanted["images"], *row_shape(wanted))))
         same = progress["wanted"] == wanted and 0 < done <= wanted["images"]
-        if same and _checksum(folder / "features.npy", head, row_bytes(wanted, done)) == checksum:
+        if same and checksum_of(folder / "features.npy", head + row_bytes(wanted, done)) == checksum:
             return done, checksum
     return 0, 0
-
-
-def _checksum(path: Path, head: int, left: int) -> int | None:
-    """The checksum of so many bytes behind the head of a file; None if there are fewer."""
-    value = 0
-    with path.open("rb") as file:
-        file.seek(head)
-        while left and (content := file.read(min(left, _PIECE))):
-            left, value = left - len(content), crc32(content, value)
-    return None if left else value
 
 
 def _header(shape: tuple[int, ...]) -> bytes:

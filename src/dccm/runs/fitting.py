@@ -22,6 +22,9 @@ from dccm.training.checkpoint import Checkpoint, CheckpointFolder
 from dccm.training.loop import train
 from dccm.training.progress import OnProgress, Progress, Record, Stage, ignore
 
+_STEPS = 4
+"""Mini-batches that fewer images than one of the usual size are divided into."""
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -45,6 +48,8 @@ def require_machine(training: TrainingConfig) -> None:
 def new_model(images: Inputs, config: RunConfig, encoder: FeatureEncoder | None = None) -> Model:
     """An untrained model for these images; settings that do not suit them are refused.
 
+    Where there are fewer images than in a mini-batch, the model's own settings say how many it takes instead.
+
     Args:
         images: (N, H, W, C), or what stands in their place.
         config: All settings.
@@ -58,16 +63,21 @@ def new_model(images: Inputs, config: RunConfig, encoder: FeatureEncoder | None 
     )
     height, width, channels = images.shape[1:]
     model = Model.untrained(ImageShape(channels, height, width), config)
-    fewest = model.method.fewest_images
-    require(
-        count >= fewest,
-        f"mini_batch must not exceed the number of images, {count}, got {fewest}. "
-        f"Bring more images, or lower it, for example mini_batch = {max(2, count // 4)}.",
-    )
+    if count < model.method.fewest_images:
+        own = replace(config.own, mini_batch=max(2, count // _STEPS))  # type: ignore[call-arg]
+        model = Model.untrained(model.shape, replace(config, own=own))
     if isinstance(encoder, MapEncoder):
         encoder.begin(model.method)
     let_other_run_mine(model, images)
     return model
+
+
+def fewer_at_once(model: Model, wanted: RunConfig) -> str | None:
+    """A sentence for the user if a model takes smaller mini-batches than were wanted, as it has few images."""
+    before, now = (config.settings().get("mini_batch") for config in (wanted, model.config))
+    if before == now:
+        return None
+    return f"There are fewer images than the {before} of a mini-batch, so it takes {now} of them: mini_batch = {now}."
 
 
 def fit(
@@ -105,7 +115,7 @@ def fit(
     with using_threads(config.training.threads), within_memory("training"):
         begun = model or new_model(images, config)
         fitted = _fitted(begun, begun.loader(images, views), checkpoints, resume, milestones, on_progress)
-        fit_confidence(fitted.model, images, views, on_progress or ignore)
+        fit_confidence(fitted.model, images, on_progress or ignore)
         return fitted
 
 

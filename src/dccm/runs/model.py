@@ -18,6 +18,7 @@ from dccm.grouping.outliers import Sample, are_far
 from dccm.machine import choose_device, require_memory, within_memory
 from dccm.methods import METHODS, build_method
 from dccm.methods.base import Clusterer, GradientMethod
+from dccm.networks.seeds import drawn_from
 from dccm.runs.confidence import Confidence, read_sample, write_sample
 from dccm.runs.config import RunConfig, make_config
 from dccm.runs.description import FORMAT, Description, RowScale, read_description, write_description
@@ -72,8 +73,7 @@ class Model:
     def untrained(cls, shape: ImageShape, config: RunConfig) -> "Model":
         """Fresh weights, decided by the seed alone; the caller's own random state stays as it is."""
         _require_memory(shape, config)
-        with torch.random.fork_rng():
-            torch.manual_seed(config.training.seed)
+        with drawn_from(config.training.seed):
             method = build_method(config.method, shape, config.data.n_clusters, config.own)
         return cls(_placed(method, config.training.device), shape, config)
 
@@ -224,7 +224,7 @@ def _with_weights(config: RunConfig, shape: ImageShape, folder: Path) -> Cluster
     kind = METHODS[config.method]
     try:
         _require_fit(outline(shape, config), tensors)  # Whatever memory a stranger's settings ask for.
-        with torch.random.fork_rng():
+        with drawn_from(0):
             method = kind(shape, config.data.n_clusters, config.own)
         method.load_state_dict(tensors)
     except (RuntimeError, ValueError, OverflowError, TypeError) as error:

@@ -20,7 +20,7 @@ from dccm.runs.config import RunConfig
 from dccm.runs.contents import Assignments, Begun, StoredConfig, config_text, parse_config
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import Pretrained
-from dccm.runs.fitting import Fitted, fit, new_model
+from dccm.runs.fitting import Fitted, fewer_at_once, fit, new_model
 from dccm.runs.judging import surety_of
 from dccm.runs.model import Assigned, Model
 from dccm.runs.result import Cost, RunResult, pretrained_note
@@ -81,7 +81,9 @@ def run(
     """
     inputs = image_set.images if inputs is None else inputs
     model = new_model(inputs, config, encoder)  # Before anything is written: it refuses what does not fit.
-    model.pretrained = pretrained
+    if note := fewer_at_once(model, config):
+        say(note)
+    config, model.pretrained = model.config, pretrained
     if reject is not None:
         require_graded(model.method, config.method)
     say(_introduction(image_set, model))
@@ -103,7 +105,9 @@ def run(
         with directory.writing_embedding(image_set.names) as add:
             assigned = fitted.model.assign(inputs, take_features=add, on_progress=on_progress)
         fitted.model.reject_below = reject and threshold(reject, assigned.confidences)
+        on_progress(Stage("writing results", 0.0))
         result = _fill(directory, image_set, config, fitted, assigned, baseline)
+        on_progress(Stage("writing results", 1.0))
     return Clustering(directory, result, image_set, fitted.model)
 
 

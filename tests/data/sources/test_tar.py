@@ -142,8 +142,8 @@ def test_a_name_that_would_fill_the_memory_is_not_read(tmp_path: Path, kind: byt
     assert "the archive is damaged behind its first 1 images" in source.skipped[0].reason
 
 
-def test_a_very_long_name_is_kept(tmp_path: Path) -> None:
-    name = "a" * 200_000 + ".png"
+def test_a_long_name_is_kept(tmp_path: Path) -> None:
+    name = "a" * 4_000 + ".png"
     path = tar(tmp_path / "a.tar", {name: png(), "broken" + name: b"nothing"})
     image_set = prepare(Tar(path), Preparation((24, 24)), cache=tmp_path / "cache")
     assert image_set.names == [name]

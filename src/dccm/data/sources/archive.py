@@ -11,12 +11,12 @@ from typing import Self
 
 from dccm.data.decode import MOST_BYTES, SUFFIXES
 from dccm.data.images import Skipped
-from dccm.data.names import Names
+from dccm.data.names import Names, is_too_long, shortened
 from dccm.data.sources.base import Source
 from dccm.errors import UserError, require
 
 TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
-_MOST_GROWTH = 200
+MOST_GROWTH = 200
 """Times its own size that a compressed tar archive may grow; pictures hardly shrink at all."""
 _EXTENSIONS = (
     *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
@@ -24,6 +24,7 @@ _EXTENSIONS = (
 )
 """Headers that tarfile reads whole: long names, and notes about the next member."""
 _MOST_EXTENSION = 1024 * 1024
+_PIECE = 1024 * 1024
 _BROKEN = (OSError, EOFError, RuntimeError, zlib.error, LZMAError, zipfile.BadZipFile, tarfile.TarError, ValueError)
 
 
@@ -34,12 +35,22 @@ class Archive(Source):
         self.path = path
         self.place = str(path.resolve())
         self.skipped: list[Skipped] = []
-        found = path.stat()  # Now, so that a later change of the archive shows.
-        self._fingerprint = f"{found.st_size} {found.st_mtime_ns}"
+        self._fingerprint = self._stamp()  # Now, so that a later change of the archive shows.
 
     def fingerprint(self) -> str:
         """Size and time of the archive."""
         return self._fingerprint
+
+    def changed(self) -> bool:
+        """Whether size or time are others now."""
+        return self._stamp() != self._fingerprint
+
+    def _stamp(self) -> str:
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return "gone"
+        return f"{found.st_size} {found.st_mtime_ns}"
 
     def _accept(self, name: str, size: int) -> bool:
         """Whether a member is an image to be read; hostile ones are noted."""
@@ -47,12 +58,14 @@ class Archive(Source):
         if place.suffix.lower() not in SUFFIXES:
             return False
         reason = ""
-        if place.is_absolute() or ".." in place.parts:
+        if is_too_long(name):
+            reason = "its name is too long"
+        elif place.is_absolute() or ".." in place.parts:
             reason = "its name leads out of the archive"
         elif size > MOST_BYTES:
             reason = f"it would unpack to {size:,} bytes, more than {MOST_BYTES:,}"
         if reason:
-            self.skipped.append(Skipped(name, reason))
+            self.skipped.append(Skipped(shortened(name), reason))
         return not reason
 
     def _require_images(self) -> None:
@@ -90,7 +103,7 @@ class Zip(Archive):
         """Other ways to compress are unpacked by Python without a limit, however small they say they are."""
         known = member.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
         if not known:
-            self.skipped.append(Skipped(member.filename, "it is compressed in another way than by deflate"))
+            self.skipped.append(Skipped(shortened(member.filename), "it is compressed in another way than by deflate"))
         return known
 
 
@@ -123,20 +136,37 @@ class Tar(Archive):
 
     def _listed(self) -> Iterator[str]:
         """Names of the images; a damaged archive ends where the damage is."""
-        limit = _MOST_GROWTH * self.path.stat().st_size + MOST_BYTES
+        limit = MOST_GROWTH * self.path.stat().st_size + MOST_BYTES
         while (member := self._next()) is not None:
-            if self.in_order and self._tar.offset > limit:
-                raise UserError(
-                    f"{self.path} unpacks to more than {_MOST_GROWTH} times its size, so it is not read further. "
-                    "If that is right, unpack it and give the folder."
-                )
+            self._require_growth(self._tar.offset, limit)
             if member.isdir():
                 continue
             if not member.isreg() or member.issparse():
-                self.skipped.append(Skipped(member.name, "not a regular file"))
+                self.skipped.append(Skipped(shortened(member.name), "not a regular file"))
             elif self._accept(member.name, member.size):
                 self._places.append((member.offset_data, member.size))
                 yield member.name
+
+        self._check_rest(limit)
+
+    def _require_growth(self, size: int, limit: int) -> None:
+        require(
+            not self.in_order or size <= limit,
+            f"{self.path} unpacks to more than {MOST_GROWTH} times its size, so it is not read further. "
+            "If that is right, unpack it and give the folder.",
+        )
+
+    def _check_rest(self, limit: int) -> None:
+        """Read a compressed archive to its end, where its checksum is."""
+        file = self._tar.fileobj
+        assert file is not None
+        try:
+            while self.in_order and file.read(_PIECE):
+                self._require_growth(file.tell(), limit)
+        except UserError:
+            raise
+        except _BROKEN as error:
+            self.skipped.append(Skipped(self.path.name, f"the archive is damaged, and so may be its images: {error}"))
 
     def _next(self) -> tarfile.TarInfo | None:
         """The next member; none at the end, or where the damage is, which is noted."""

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+from dccm.data.decode import MOST_BYTES
 from dccm.data.images import as_bytes
+from dccm.data.sources.archive import MOST_GROWTH
 from dccm.data.sources.arrays import ArraySource
 from dccm.documents import named_if_broken
 from dccm.errors import require
@@ -15,8 +17,9 @@ _IMAGE_KEYS = ("images", "image", "x")
 
 def open_array_file(path: Path) -> ArraySource:
     """The images of an `.npy` file, mapped into memory, or of an `.npz` file, which may hold labels and splits."""
+    most = MOST_BYTES + MOST_GROWTH * path.stat().st_size
     with named_if_broken(path, "save it anew with numpy.save"):
-        arrays = read_arrays(path) if path.suffix.lower() == ".npz" else {"images": map_array(path)}
+        arrays = read_arrays(path, most) if path.suffix.lower() == ".npz" else {"images": map_array(path)}
     key = next((key for key in _IMAGE_KEYS if key in arrays), None)
     require(key is not None, f"{path} must hold an array 'images', it holds {', '.join(arrays)}. Rename one.")
     images = as_bytes(arrays[str(key)])

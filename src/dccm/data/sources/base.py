@@ -57,6 +57,10 @@ class Source(ABC):
             "Leave it out.",
         )
 
+    def changed(self) -> bool:
+        """Whether what it lists has changed since; cheap, so some sources cannot tell before they are listed again."""
+        return False
+
     def fingerprint(self) -> str:
         """Changes when the source does; cheap, so made of sizes and times rather than of contents."""
         return ""

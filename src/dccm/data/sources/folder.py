@@ -9,8 +9,9 @@ from pathlib import Path
 from dccm.data.decode import SUFFIXES, looks_like_image
 from dccm.data.images import Skipped
 from dccm.data.names import Names
+from dccm.data.passing import require_means
 from dccm.data.sources.base import Source
-from dccm.errors import require
+from dccm.errors import UserError, require
 
 
 class Folder(Source):
@@ -39,6 +40,13 @@ class Folder(Source):
         """The file itself; it is opened by whoever decodes it."""
         return self.folder / self.names[index]
 
+    def changed(self) -> bool:
+        """Whether another listing finds something else; that takes a small part of the time of reading."""
+        try:
+            return Folder(self.folder).fingerprint() != self.fingerprint()
+        except (OSError, UserError):
+            return True
+
     def fingerprint(self) -> str:
         """Of the names, sizes and times of all images, and of what was left out."""
         return self._digest.hexdigest()
@@ -64,6 +72,7 @@ class Folder(Source):
                 else:
                     self.others += 1
             except OSError as error:
+                require_means(error)
                 self._skip(name, f"cannot be opened: {error.strerror}")
 
     def _entries(self, folder: Path, prefix: str) -> Iterator[tuple[Path, str]]:
@@ -71,6 +80,7 @@ class Folder(Source):
         try:
             entries = sorted(entry.name for entry in folder.iterdir())
         except OSError as error:
+            require_means(error)
             self._skip(prefix or ".", f"the folder cannot be read: {error.strerror}")
             return
         yield from ((folder / entry, prefix + entry) for entry in entries)

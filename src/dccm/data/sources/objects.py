@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dccm.data.names import Names
+from dccm.data.names import Names, shortened
 from dccm.data.sources.base import Item, Source
 from dccm.data.sources.parquet import IMAGE_COLUMNS, LABEL_COLUMNS
 from dccm.errors import require
@@ -65,7 +65,9 @@ class Torch(Source):
         )
         require(len(dataset) > 0, "The data set is empty. Give one that holds images.")
         self._dataset = dataset
-        self.names = Names(str(item) if isinstance(item, str | Path) else str(n) for n, item in _numbered(dataset))
+        self.names = Names(
+            shortened(str(item)) if isinstance(item, str | Path) else str(n) for n, item in _numbered(dataset)
+        )
         if _has_labels(dataset):
             self.labels = np.full(len(dataset), -1, dtype=np.int64)
 

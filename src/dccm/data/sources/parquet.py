@@ -1,11 +1,12 @@
 """Parquet files in the Hugging Face image layout: a column `image` of bytes and path, `label`, `split`."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dccm.data.names import Names
+from dccm.data.names import Names, is_too_long
 from dccm.data.sources.base import Source
 from dccm.errors import UserError, require
 
@@ -30,21 +31,31 @@ class Parquet(Source):
         # Now, so that a later change of the files shows.
         self._fingerprint = " ".join(f"{f.st_size} {f.st_mtime_ns}" for f in (file.stat() for file in files))
         self._tables = [_opened(file) for file in files]
-        schema = self._tables[0].schema_arrow
-        self._column = _first(schema.names, IMAGE_COLUMNS)
+        columns = _understood(files[0], lambda: list(self._tables[0].schema_arrow.names))
+        self._column = _first(columns, IMAGE_COLUMNS)
         require(
             self._column is not None,
             f"{place} must have a column of images called {' or '.join(IMAGE_COLUMNS)}, it has "
-            f"{', '.join(schema.names)}. Rename it.",
+            f"{', '.join(columns)}. Rename it.",
         )
         groups = [(table, group) for table in range(len(files)) for group in range(self._tables[table].num_row_groups)]
         sizes = [self._tables[table].metadata.row_group(group).num_rows for table, group in groups]
+        self._require_plausible(sizes)
         self._groups, self._starts = groups, np.concatenate([[0], np.cumsum(sizes)])
         require(self._starts[-1] > 0, f"{place} has no rows. Give a file that holds images.")
         self._at, self._rows = -1, None
         self.names = self._paths()
-        self.labels = self._labels(_first(schema.names, LABEL_COLUMNS))
-        self.splits = self._labels(_first(schema.names, SPLIT_COLUMNS))
+        self.labels = self._labels(_first(columns, LABEL_COLUMNS))
+        self.splits = self._labels(_first(columns, SPLIT_COLUMNS))
+
+    def _require_plausible(self, rows: list[int]) -> None:
+        """An image has a byte at least; a small file that claims a billion rows would be gone through for hours."""
+        most = sum(file.stat().st_size for file in self.files)
+        require(
+            min(rows, default=0) >= 0 and sum(rows) <= most,
+            f"{self.place} cannot be read as parquet (it claims {sum(rows):,} rows in {most:,} bytes). "
+            "Give a sound file.",
+        )
 
     def read(self, index: int) -> bytes:
         """The bytes of one image; the rows of one group are in memory at a time."""
@@ -74,8 +85,11 @@ class Parquet(Source):
         self.labels = self._labels(column)
 
     def _paths(self) -> Names:
-        """The paths that the rows state, or numbers where a path is missing or not unique."""
-        named = Names(path if isinstance(path, str) else "" for path in self._values(f"{self._column}.path"))
+        """The paths that the rows state, or numbers where one is missing, not unique or too long."""
+        named = Names(
+            path if isinstance(path, str) and not is_too_long(path) else ""
+            for path in self._values(f"{self._column}.path")
+        )
         known = np.unique(np.fromiter((hash(name) for name in named), dtype=np.int64, count=len(named)))
         if len(named) == self._starts[-1] == len(known) and "" not in named:
             return named
@@ -106,17 +120,24 @@ class Parquet(Source):
 
 def _opened(file: Path) -> Any:
     try:
-        from pyarrow import ArrowException, parquet
+        from pyarrow import parquet
     except ImportError as error:
         raise UserError(f"Reading {file} needs pyarrow. Get it with: pip install 'dccm[data]'") from error
+    # Not mapped: a file that is cut under its map ends the process.
+    return _understood(file, lambda: parquet.ParquetFile(file))
+
+
+def _understood(file: Path, part: Callable[[], Any]) -> Any:
+    """A part of a file; damaged ones raise nearly everything."""
     try:
-        return parquet.ParquetFile(file, memory_map=True)
-    except (ArrowException, OSError) as error:
+        return part()
+    except Exception as error:
         raise _broken(file, error) from error
 
 
 def _broken(file: Path, error: Exception) -> UserError:
-    return UserError(f"{file} cannot be read as parquet ({error}). Give a sound file.")
+    reason = " ".join(str(error).split())[:300]
+    return UserError(f"{file} cannot be read as parquet ({reason}). Give a sound file.")
 
 
 def _first(names: list[str], wanted: tuple[str, ...]) -> str | None:

@@ -35,6 +35,10 @@ class Subset(Source):
         """One image."""
         return self._source.read(int(self._places[index]))
 
+    def changed(self) -> bool:
+        """Whether the source has."""
+        return self._source.changed()
+
     def fingerprint(self) -> str:
         """Of the source, and of which images of it these are: a list of files can change their splits alone."""
         return hashlib.sha256(self._source.fingerprint().encode() + self._places.tobytes()).hexdigest()

@@ -1,0 +1,63 @@
+"""The commands to look at a run and to correct it."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dccm.cli import options as option
+from dccm.cli.app import app
+
+
+@app.command(epilog="Example: dccm serve clusters")
+def serve(
+    run: option.Run,
+    host: Annotated[str, typer.Option(help="Address to listen on; others than this machine need --allow-remote.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port; default 8765, or the next free one.")
+    ] = None,
+    allow_remote: Annotated[bool, typer.Option("--allow-remote", help="Let other machines in, unencrypted.")] = False,
+    tsne: Annotated[
+        bool, typer.Option("--tsne", help="A map by t-SNE, once it is computed; that takes minutes.")
+    ] = False,
+    who: Annotated[str, typer.Option(help="In whose name changes are logged; default your user name.")] = "",
+) -> None:
+    """Look at the clusters in the browser, and correct them: move, merge, split, name, mark, undo."""
+    from dccm.commands.serve import serve
+    from dccm.gallery.server import REMOTE, is_loopback
+
+    def ready(address: str) -> None:
+        if not is_loopback(host):
+            print(REMOTE.format(host=host), file=sys.stderr)
+        print(f"{address}\nOpen this address in a browser; Ctrl-C ends.", flush=True)
+
+    serve(run, host=host, port=port, allow_remote=allow_remote, who=who, arranged=tsne, ready=ready)
+
+
+@app.command(epilog="Example: dccm corrections clusters --export corrections.jsonl")
+def corrections(
+    run: option.Run,
+    export: Annotated[str | None, typer.Option("--export", metavar="FILE", help="Write them; - prints them.")] = None,
+    take: Annotated[Path | None, typer.Option("--import", metavar="FILE", help="Add those of a file.")] = None,
+) -> None:
+    """Write the corrections of a run as lines of JSON, or take over those of another run on the same images."""
+    from dccm.commands.corrections import export_corrections, import_corrections
+    from dccm.errors import UserError, require
+    from dccm.files import write_atomically
+
+    require((export is None) != (take is None), "Say either --export FILE or --import FILE.")
+    if take is not None:
+        try:
+            lines = take.read_text("utf-8").split("\n")
+        except (OSError, ValueError) as error:
+            raise UserError(f"{take} cannot be read ({error}). Give what --export wrote.") from error
+        print(f"{import_corrections(run, lines):,} changes taken over.")
+    elif export == "-":
+        sys.stdout.writelines(export_corrections(run))
+    else:
+        written = list(export_corrections(run))
+        write_atomically(Path(str(export)), "".join(written))
+        print(f"{len(written):,} changes written to {export}.")
