@@ -119,6 +119,16 @@ def assignment_columns(assignments: Assignments, rows: slice) -> dict[str, Any]:
     return dict(zip(ASSIGNMENT_COLUMNS[1:], (clusters, assignments.confidences[rows], best, outliers)))
 
 
+def surest_rows(assignments: Assignments, most: int) -> npt.NDArray[np.int64]:
+    """Rows of the most confident images of each cluster, and of some outliers, up to so many of each."""
+    clusters, confidences = assignments.clusters, assignments.confidences
+    chosen = [np.flatnonzero(assignments.outliers)[:most]]
+    for cluster in np.unique(clusters):
+        members = np.flatnonzero(clusters == cluster)
+        chosen.append(members[np.argsort(-confidences[members], kind="stable")[:most]])
+    return np.array(list(dict.fromkeys(np.concatenate(chosen[1:] + chosen[:1]).tolist())), dtype=np.int64)
+
+
 class ColumnReader:
     """Gathers the rows of `assignments.csv` in a few bytes each; millions of rows are never in memory as such."""
 

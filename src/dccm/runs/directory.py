@@ -37,6 +37,7 @@ from dccm.runs.contents import (
     checked_history,
     config_text,
     parse_config,
+    surest_rows,
 )
 from dccm.runs.parquet import as_text, row_groups, write_parquet
 from dccm.runs.result import RunResult, result_from
@@ -262,12 +263,7 @@ class RunDirectory:
 
     def write_thumbnails(self, images: Bytes, assignments: Assignments) -> None:
         """Keep the most confident images of each cluster, and some outliers."""
-        clusters, confidences = assignments.clusters, assignments.confidences
-        chosen = [np.flatnonzero(assignments.outliers)[:_THUMBNAILS]]
-        for cluster in np.unique(clusters):
-            members = np.flatnonzero(clusters == cluster)
-            chosen.append(members[np.argsort(-confidences[members], kind="stable")[:_THUMBNAILS]])
-        rows = np.array(list(dict.fromkeys(np.concatenate(chosen[1:] + chosen[:1]).tolist())), dtype=np.int64)
+        rows = surest_rows(assignments, _THUMBNAILS)
         buffer = io.BytesIO()
         np.savez_compressed(buffer, images=images[rows], row=rows)
         write_atomically(self.thumbnails, buffer.getvalue())
