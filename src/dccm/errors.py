@@ -29,6 +29,10 @@ def _escaped(character: str) -> str:
     return short.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
 
 
+_LONGEST = 200
+"""Characters of a name that is not known, as an error shows it."""
+
+
 def require(condition: bool, message: str) -> None:
     """Raise `UserError(message)` unless the condition holds."""
     if not condition:
@@ -44,5 +48,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def choose(name: str, known: Iterable[str], what: str, see: str) -> str:
     """Return `name` if it is known, else say which name was probably meant."""
     names = list(known)
-    require(name in names, f"No {what} '{name}'.{did_you_mean(name, names)} See \"{see}\".")
+    shown = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}..."
+    require(name in names, f"No {what} '{shown}'.{did_you_mean(shown, names)} See \"{see}\".")
     return name

@@ -15,7 +15,7 @@ from dccm.config import (
     preset_settings,
     setting_names,
 )
-from dccm.errors import choose, require
+from dccm.errors import UserError, choose, require
 from dccm.methods import METHODS, method_facts
 from dccm.methods.base import DirectMethod
 from dccm.networks.encoders import SCRATCH, require_encoder
@@ -70,16 +70,22 @@ def make_config(
     )
     data, training, own = build([DataConfig, TrainingConfig, kind.config_type], settings, f"method '{method}'")
     require_encoder(data.encoder)
-    able = ", ".join(name for name in METHODS if method_facts(name).takes_vectors)
-    require(
-        data.encoder == SCRATCH or kind.takes_vectors,
-        f"encoder must be '{SCRATCH}' for the method '{method}', which {kind.no_vectors}, got '{data.encoder}'. "
-        f"Methods that take vectors: {able}.",
-    )
+    _require_takes_vectors(method, data.encoder)
     config = RunConfig(method, preset, dataset, data, training, own)
     require_finetune(data.encoder, config.finetune)
     _require_views(config)
     return config
+
+
+def _require_takes_vectors(method: str, encoder: str) -> None:
+    """Refuse a pretrained encoder for a method that learns from pictures."""
+    if encoder == SCRATCH or METHODS[method].takes_vectors:
+        return
+    able = ", ".join(name for name in METHODS if method_facts(name).takes_vectors)
+    raise UserError(
+        f"encoder must be '{SCRATCH}' for the method '{method}', which {METHODS[method].no_vectors}, got '{encoder}'. "
+        f"Methods that take vectors: {able}."
+    )
 
 
 def has_epochs(method: str) -> bool:

@@ -95,10 +95,7 @@ class RunDirectory:
     @contextmanager
     def filling(self, *, resume: bool = False) -> Iterator[None]:
         """Make the folder and hold it for this process alone; unless a run is resumed it has to be empty."""
-        if resume:
-            self.require()
-        else:
-            self.create()
+        self.require() if resume else self.create()
         with held(self.path / _LOCK, str(self.path)):
             if not resume:
                 self.require_free()  # Another process may just be done.
@@ -110,9 +107,8 @@ class RunDirectory:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UserError(
-                f"Cannot make the output folder {self.path}: {error.strerror}. Choose another one."
-            ) from error
+            reason = f"Cannot make the output folder {self.path}: {error.strerror}"
+            raise UserError(f"{reason}. Choose another one.") from error
 
     def require(self) -> None:
         """Refuse a path that is no folder."""
