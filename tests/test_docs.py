@@ -1,11 +1,13 @@
 import importlib
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+GUIDES = sorted(ROOT.glob("docs/*.md"))
 ROWS = [
     [cell.strip().strip("`") for cell in line.strip("|\n").split("|")]
     for line in (ROOT / "docs" / "paper_map.md").read_text(encoding="utf-8").splitlines()
@@ -35,28 +37,69 @@ def test_every_setting_that_presets_change_is_explained_in_the_deviations() -> N
         assert name in text or name in ("n_clusters", "image_size"), name
 
 
-def test_python_examples_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def blocks(path: Path, language: str) -> list[str]:
+    """What stands between the fences of one language."""
+    return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_python_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert blocks
-    for block in blocks:
-        # A few seconds instead of minutes; the calls are the reader's.
-        exec(block.replace("epochs=60", "epochs=1"), {})
+    examples = blocks(ROOT / page, "python")
+    assert examples
+    for example in examples:
+        exec(example, {})
 
 
-def test_commands_and_flags_of_the_readme_exist() -> None:
+def test_no_other_page_has_python_that_nothing_runs() -> None:
+    pages = [str(path.relative_to(ROOT)) for path in DOCUMENTS if blocks(path, "python")]
+    assert pages == ["README.md", "docs/python.md"]
+
+
+def shell_lines(path: Path) -> list[str]:
+    """What follows `dccm` in the shell examples of a page, without comments."""
+    text = "\n".join(blocks(path, "sh")).replace("\\\n", " ")
+    return [line.split(" #")[0] for line in re.findall(r"^dccm (.*)$", text, flags=re.MULTILINE)]
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *GUIDES], ids=lambda path: path.name)
+def test_commands_and_flags_exist(path: Path) -> None:
     from typer.main import get_command
 
     from dccm.cli import app
 
-    commands = get_command(app).commands  # type: ignore[attr-defined]
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    lines = re.findall(r"^(?:\.venv/bin/)?dccm (.*)$", text, flags=re.MULTILINE)
-    assert lines
-    for line in lines:
-        words = line.split("#")[0].split()
-        known = {option for parameter in commands[words[0]].params for option in parameter.opts}
-        assert {word for word in words if word.startswith("-")} <= known, line
+    for line in shell_lines(path):
+        command: Any = get_command(app)
+        for word in line.split():
+            command = getattr(command, "commands", {}).get(word, command)
+        known = {option for parameter in command.params for option in parameter.opts}
+        given = {word for word in line.split() if re.match(r"--?[a-z]", word)}
+        assert command.name in line.split(), line
+        assert given - {"--help", "-h"} <= known, line
+
+
+def test_the_readme_shows_commands_and_stays_short() -> None:
+    assert len(shell_lines(ROOT / "README.md")) >= 3
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 120
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    assert GUIDES
+    for page in GUIDES:
+        assert f"]({page.name})" in index or page.name == "README.md", page.name
+
+
+def test_every_page_of_the_diary_is_in_its_index() -> None:
+    index = (ROOT / "docs" / "lab" / "README.md").read_text(encoding="utf-8")
+    for page in ROOT.glob("docs/lab/*.md"):
+        assert f"]({page.name})" in index or page.name == "README.md", page.name
+
+
+def test_the_citation_names_this_version() -> None:
+    from dccm import __version__
+
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
