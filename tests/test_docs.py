@@ -105,7 +105,8 @@ def test_the_citation_names_this_version() -> None:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_and_headings_that_documents_link_to_exist(path: Path) -> None:
-    for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8")):
+    text = path.read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'src="([^"]+)"', text):
         file, _, anchor = link.partition("#")
         if ":" in file:
             continue
