@@ -63,7 +63,7 @@ def shell_lines(path: Path) -> list[str]:
     return [line.split(" #")[0] for line in re.findall(r"^dccm (.*)$", text, flags=re.MULTILINE)]
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", *GUIDES], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [ROOT / "README.md", *GUIDES], ids=lambda path: str(path.relative_to(ROOT)))
 def test_commands_and_flags_exist(path: Path) -> None:
     from typer.main import get_command
 
