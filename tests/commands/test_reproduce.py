@@ -253,15 +253,17 @@ def test_failed_runs_leave_a_dash_a_reason_and_an_exit_code(
     assert found.labels is not None
     np.savez(tmp_path / "bars.npz", images=found.images, labels=found.labels)
     words = ["table2", "-o", tmp_path / "results", "--datasets", f"own={tmp_path / 'bars.npz'}", "--budget", "passes:1"]
-    monkeypatch.setattr(sys, "argv", ["dccm", "reproduce", *map(str, words), "--methods", "kmeans,ae", "-q"])
+    words += ["--methods", "kmeans,ae", "--set", "learning_rate=1e9", "-q"]
+    monkeypatch.setattr(sys, "argv", ["dccm", "reproduce", *map(str, words)])
     with pytest.raises(SystemExit) as stop:
         cli.main()
     assert stop.value.code == 1
     said = capsys.readouterr()
-    assert "mini_batch must not exceed the number of images, 12" in said.err
+    assert "Lower the learning rate" in said.err
     assert "Not all could be made" in said.out
     assert re.search(r"AE +– +– +–", said.out)
-    assert "ae on own seed 0: mini_batch must not exceed" in (tmp_path / "results" / "index.html").read_text()
+    page = (tmp_path / "results" / "index.html").read_text()
+    assert re.search("ae on own[^<]* seed 0: [^<]*Lower the learning rate", page)
 
 
 def test_two_hundred_clusters_as_in_tiny_imagenet(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def require_like(images: Any, rows: Rows | None, who: str) -> None:
         return
     known = rows["features"]
     require(is_rows(images), f"The model was trained on rows of {known} numbers, got images. Flatten them.")
-    shape = np.shape(images)
+    shape = np.shape(plain(images))
     require(
         len(shape) != 2 or shape[1] == known,
         f"X has {shape[-1] if shape else 0} features, but {who} is expecting {known} features as input: the images had "

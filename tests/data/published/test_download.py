@@ -181,7 +181,7 @@ def test_too_little_room_is_said_before_the_download(
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10, 5, 5))
     with pytest.raises(
-        UserError, match="set.bin must be downloaded into .* bytes, and 5 bytes are free there. Free some space, or"
+        UserError, match="set.bin must be downloaded into .*, 1.0 MB, and 5 bytes are free there. Free some space, or"
     ):
         fetch([remote(server)], tmp_path)
     assert server.ranges == []
