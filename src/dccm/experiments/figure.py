@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,17 @@ from dccm.files import write_atomically, write_csv
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
+
+
+class OfDataSet(Protocol):
+    """A row of a figure's data."""
+
+    @property
+    def dataset(self) -> str:
+        """Of which it says something."""
+
+
+Row = TypeVar("Row", bound=OfDataSet)
 
 COLUMN_WIDTH = 3.3
 """Inches: a column of a paper in two columns."""
@@ -141,6 +152,21 @@ def panels(canvas: "Canvas", titles: Sequence[str]) -> Iterator[tuple[str, "Axes
     for title, axes in zip(titles, canvas.subplots(len(titles), 1, squeeze=False)[:, 0], strict=True):
         axes.set_label(title)
         yield title, axes
+
+
+def by_dataset(rows: Sequence[Row], draw: "Callable[[Axes, list[Row]], None]") -> "Callable[[Canvas], None]":
+    """How a figure with a plot for each data set is drawn.
+
+    Args:
+        rows: Its data; each names its data set.
+        draw: Draws those of one data set.
+    """
+
+    def whole(canvas: "Canvas") -> None:
+        for dataset, axes in panels(canvas, list(dict.fromkeys(row.dataset for row in rows))):
+            draw(axes, [row for row in rows if row.dataset == dataset])
+
+    return whole
 
 
 def legend_above(axes: "Axes", columns: int) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dccm.experiments.figure import BLUE, ORANGE, Figure, beside_paper, legend_above, panels
+from dccm.experiments.figure import BLUE, ORANGE, Figure, beside_paper, by_dataset, legend_above
 from dccm.experiments.paper import NAMES, printed
 from dccm.experiments.probing import PROBE, probe_values, probed_runs
 from dccm.experiments.request import Request
@@ -19,7 +19,6 @@ from dccm.experiments.targets import Need, Target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
 
 SYSTEMS = ("vae", "aae", "bigan", "nat", "dim", "dccm")
 USUAL = ("cifar10", "cifar100")
@@ -52,15 +51,11 @@ def make(request: Request, results: Results) -> Figure:
     bars = [bar for dataset in request.datasets_of(USUAL) for bar in _bars(request, results, dataset)]
     datasets = list(dict.fromkeys(bar.dataset for bar in bars))
 
-    def draw(canvas: "Canvas") -> None:
-        for dataset, axes in panels(canvas, datasets):
-            _draw(axes, [bar for bar in bars if bar.dataset == dataset])
-
     findings = tuple(
         f"{bar.system} on {bar.dataset}, {bar.layer}: {beside_paper(bar.accuracy, bar.paper)}" for bar in bars
     )
     notes = f"Test images, which no encoder saw; {request.sentence()}."
-    return Figure(TITLE, notes, Bar._fields, bars, draw, 1.9 * max(1, len(datasets)) + 0.2, findings)
+    return Figure(TITLE, notes, Bar._fields, bars, by_dataset(bars, _draw), 1.9 * max(1, len(datasets)) + 0.2, findings)
 
 
 def _bars(request: Request, results: Results, dataset: str) -> Iterator[Bar]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dccm.data.images import ImageSet
 from dccm.evaluation.metrics import graph_bcubed
-from dccm.experiments.figure import COLOURS, LINES, Figure, legend_above, panels
+from dccm.experiments.figure import COLOURS, LINES, Figure, by_dataset, legend_above
 from dccm.experiments.followed import kept
 from dccm.experiments.request import Request
 from dccm.experiments.results import Results
@@ -21,7 +21,6 @@ from dccm.runs.directory import RunDirectory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
 
 USUAL = ("cifar10",)
 TITLE = "Figure 5: BCubed precision and recall of the pseudo-graph"
@@ -84,10 +83,6 @@ def make(request: Request, results: Results) -> Figure:
     points = [point for dataset in request.datasets_of(USUAL) for point in _points(request, results, dataset)]
     datasets = list(dict.fromkeys(point.dataset for point in points))
 
-    def draw(canvas: "Canvas") -> None:
-        for dataset, axes in panels(canvas, datasets):
-            _draw(axes, [point for point in points if point.dataset == dataset])
-
     findings = tuple(
         f"{point.dataset}, epoch {point.epoch:g}, threshold {CHOSEN:g}: precision {point.precision:.3f}, "
         f"recall {point.recall:.3f}"
@@ -95,7 +90,7 @@ def make(request: Request, results: Results) -> Figure:
         if point.threshold == CHOSEN
     )
     notes = f"Circles: the threshold of training, {CHOSEN:g}; {request.sentence()}."
-    return Figure(TITLE, notes, Point._fields, points, draw, 2.9 * max(1, len(datasets)), findings)
+    return Figure(TITLE, notes, Point._fields, points, by_dataset(points, _draw), 2.9 * max(1, len(datasets)), findings)
 
 
 def _points(request: Request, results: Results, dataset: str) -> Iterator[Point]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dccm.data.images import ImageSet
-from dccm.experiments.figure import BLUE, ORANGE, Figure, legend_above, panels
+from dccm.experiments.figure import BLUE, ORANGE, Figure, by_dataset, legend_above
 from dccm.experiments.followed import kept
 from dccm.experiments.paper import numbers
 from dccm.experiments.request import Request
@@ -21,7 +21,6 @@ from dccm.runs.directory import RunDirectory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
 
 USUAL = ("cifar10",)
 TITLE = "Figure 6 (a): distribution of the largest probability"
@@ -69,13 +68,9 @@ def make(request: Request, results: Results) -> Figure:
     bars = [bar for dataset in request.datasets_of(USUAL) for bar in _bars(request, results, dataset)]
     datasets = list(dict.fromkeys(bar.dataset for bar in bars))
 
-    def draw(canvas: "Canvas") -> None:
-        for dataset, axes in panels(canvas, datasets):
-            _draw(axes, [bar for bar in bars if bar.dataset == dataset])
-
     findings = tuple(finding for dataset in datasets for finding in _findings(bars, dataset))
     notes = f"Share of all images before the first and after the last epoch; {request.sentence()}."
-    return Figure(TITLE, notes, Share._fields, bars, draw, 2.3 * max(1, len(datasets)), findings)
+    return Figure(TITLE, notes, Share._fields, bars, by_dataset(bars, _draw), 2.3 * max(1, len(datasets)), findings)
 
 
 def _bars(request: Request, results: Results, dataset: str) -> Iterator[Share]:

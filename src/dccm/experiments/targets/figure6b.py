@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, NamedTuple
 
-from dccm.experiments.figure import BLUE, GREEN, PINK, Figure, beside_paper, legend_above, panels
+from dccm.experiments.figure import BLUE, GREEN, PINK, Figure, beside_paper, by_dataset, legend_above
 from dccm.experiments.paper import SCORES, printed
 from dccm.experiments.request import Request
 from dccm.experiments.results import Results
@@ -17,7 +17,6 @@ from dccm.experiments.targets import Need, Target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
 
 USUAL = ("cifar10",)
 TITLE = "Figure 6 (b): influence of thres_2"
@@ -58,17 +57,13 @@ def make(request: Request, results: Results) -> Figure:
     points = [point for dataset in request.datasets_of(USUAL) for point in _points(request, results, dataset)]
     datasets = list(dict.fromkeys(point.dataset for point in points))
 
-    def draw(canvas: "Canvas") -> None:
-        for dataset, axes in panels(canvas, datasets):
-            _draw(axes, [point for point in points if point.dataset == dataset])
-
     findings = tuple(
         f"{point.dataset}: ACC {beside_paper(point.value, point.paper)} at {point.threshold:g}"
         for point in points
         if point.score == "acc"
     )
     notes = f"The dotted line is the threshold of all other runs; {request.sentence()}."
-    return Figure(TITLE, notes, Score._fields, points, draw, 2.3 * max(1, len(datasets)), findings)
+    return Figure(TITLE, notes, Score._fields, points, by_dataset(points, _draw), 2.3 * max(1, len(datasets)), findings)
 
 
 def _points(request: Request, results: Results, dataset: str) -> Iterator[Score]:
