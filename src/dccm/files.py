@@ -6,7 +6,7 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
@@ -160,42 +160,6 @@ def _require_values(row: list[str], count: int, exactly: bool) -> None:
     if exactly:
         require(len(row) == count, f"a line without exactly {count} values")
     require(len(row) <= count, f"a line with {len(row)} values under {count} column names")
-
-
-@contextmanager
-def locked_file(path: Path, waiting: Callable[[], bool]) -> Iterator[bool]:
-    """Hold a file for this process alone; the lock ends with the process, however that ends.
-
-    Args:
-        path: The file; it is made, and stays.
-        waiting: Called if another process holds it; whether to wait for that.
-
-    Yields:
-        Whether it is held: always, if `waiting` is true.
-    """
-    with path.open("a+b") as file:
-        yield _lock(file, wait=False) or (waiting() and _lock(file, wait=True))
-
-
-def _lock(file: IO[bytes], *, wait: bool) -> bool:
-    if sys.platform == "win32":
-        import msvcrt
-
-        file.seek(0)
-        while True:  # "LK_LOCK" gives up after ten seconds.
-            try:
-                msvcrt.locking(file.fileno(), msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
-                return True
-            except OSError:
-                if not wait:
-                    return False
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        return False
-    return True
 
 
 def cache_folder() -> Path:

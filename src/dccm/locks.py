@@ -1,10 +1,10 @@
-"""A folder that one process fills: others are told who does, and a crash frees it."""
+"""What one process has for itself: others wait, or are told who has it, and a crash frees it."""
 
 import errno
 import os
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -60,16 +60,7 @@ def _locked(path: Path) -> IO[bytes] | None:
 def _take(file: IO[bytes]) -> bool:
     """Lock a file, unless another process has; where the file system knows no locks, nobody can have."""
     try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
+        return _lock(file, wait=False)
     except OSError as error:
         if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
             raise
@@ -80,3 +71,39 @@ def _holder(path: Path) -> str:
     with suppress(OSError), path.open("rb") as file:
         return file.read(_LONGEST).decode("utf-8", "replace") or "another process"
     return "another process"
+
+
+@contextmanager
+def locked_file(path: Path, waiting: Callable[[], bool]) -> Iterator[bool]:
+    """Hold a file for this process alone; the lock ends with the process, however that ends.
+
+    Args:
+        path: The file; it is made, and stays.
+        waiting: Called if another process holds it; whether to wait for that.
+
+    Yields:
+        Whether it is held: always, if `waiting` is true.
+    """
+    with path.open("a+b") as file:
+        yield _lock(file, wait=False) or (waiting() and _lock(file, wait=True))
+
+
+def _lock(file: IO[bytes], *, wait: bool) -> bool:
+    if sys.platform == "win32":
+        import msvcrt
+
+        file.seek(0)
+        while True:  # "LK_LOCK" gives up after ten seconds.
+            try:
+                msvcrt.locking(file.fileno(), msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+                return True
+            except OSError:
+                if not wait:
+                    return False
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True

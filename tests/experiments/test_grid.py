@@ -14,7 +14,7 @@ from dccm.experiments.results import Results
 from dccm.experiments.spec import RunSpec
 from dccm.experiments.targets import Need, Target, chosen_targets
 from dccm.experiments.worker import Outcome, Work, do
-from dccm.files import locked_file
+from dccm.locks import locked_file
 from tests.experiments.stand_ins import COUNT, QUICK, Here, made_runs, make_run, opened, worked
 
 FIRST, SECOND = (QUICK.spec("kmeans", "digits", seed) for seed in (0, 1))

@@ -25,7 +25,8 @@ import numpy as np
 from dccm.arrays import Bytes
 from dccm.data.checked import HEAD, checksum
 from dccm.documents import UNREADABLE, filled, read_json
-from dccm.files import csv_lines, locked_file, write_atomically
+from dccm.files import csv_lines, write_atomically
+from dccm.locks import locked_file
 
 FORMAT = 2
 FILES = ("images.npy", "kept.i64", "hashes.u64", "manifest.csv")

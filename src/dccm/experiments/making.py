@@ -11,7 +11,7 @@ from dccm.experiments.results import Results
 from dccm.experiments.spec import RunSpec
 from dccm.experiments.targets import Need, Shown, Target
 from dccm.experiments.worker import is_full_disk
-from dccm.files import locked_file
+from dccm.locks import locked_file
 
 _OF_IMAGES = ("image_size", "fit")
 """Settings that decide how images are prepared."""

@@ -7,7 +7,8 @@ from typing import Any
 from dccm.documents import check, named_if_broken, read_json
 from dccm.errors import UserError, require
 from dccm.experiments.spec import RunSpec
-from dccm.files import locked_file, write_atomically
+from dccm.files import write_atomically
+from dccm.locks import locked_file
 from dccm.runs.directory import RunDirectory
 from dccm.runs.result import RunResult
 

@@ -15,7 +15,7 @@ from dccm.experiments.results import Results
 from dccm.experiments.revision import revision
 from dccm.experiments.spec import RunSpec
 from dccm.experiments.targets import Need
-from dccm.files import locked_file
+from dccm.locks import locked_file
 from dccm.runs.directory import RunDirectory
 from dccm.training.loop import InterruptedRunError
 from dccm.training.progress import OnProgress, Progress, Stage
