@@ -17,9 +17,9 @@ demo: setup
 	rm -rf dccm-demo
 	$(BIN)/dccm demo -o dccm-demo
 
-# One thread each: two workers on two cores are faster than four threads on them.
+# One thread each: two workers on two cores are faster than four threads on them. Who is done takes over from the other.
 test: setup
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -q
 
 lint: setup
 	$(BIN)/ruff check .

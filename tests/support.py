@@ -1,5 +1,7 @@
 """Small helpers that several tests share."""
 
+import signal
+
 import torch
 from hypothesis import settings
 from torch import Tensor
@@ -42,3 +44,9 @@ def random_similarity(size: int, seed: int = 0) -> Tensor:
 
 def permutation(size: int, seed: int) -> Tensor:
     return torch.randperm(size, generator=seeded(seed))
+
+
+def usual_signals() -> None:
+    """For `preexec_fn`: whoever runs tests in the background lets children ignore Ctrl-C, `nohup` a closed terminal."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)

@@ -25,6 +25,7 @@ from dccm.experiments.request import Request
 from dccm.experiments.results import Results
 from dccm.runs.config import make_config
 from dccm.training.progress import ignore
+from tests.support import usual_signals
 
 FEW = ["--datasets", "digits", "--limit-images", "128", "--budget", "passes:1", "--methods", "kmeans,nmf,ae"]
 FEW += ["--no-estimate"]
@@ -39,7 +40,8 @@ SUFFIXES = (".md", ".csv", ".tex")
 def dccm(*words: object) -> "subprocess.Popen[str]":
     """Begin a command in a process of its own."""
     command = [sys.executable, "-m", "dccm", "reproduce", *map(str, words)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, preexec_fn=usual_signals, **pipes)
 
 
 def tables(folder: Path) -> dict[str, bytes]:
