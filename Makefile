@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test lint slow browser chromium frontend frontend-check faults fuzz sbom audit bench bench-check coverage clean
+.PHONY: setup demo test lint slow browser chromium frontend frontend-check faults fuzz docs wheel oldest release sbom audit bench bench-check coverage clean
 
 setup: .venv/ready
 
@@ -69,6 +69,26 @@ bench-check: setup
 	$(BIN)/python -m benchmarks.speed --check
 	$(BIN)/python -m benchmarks.load --force --check
 	$(BIN)/python -m benchmarks.features --force --check
+
+# The site of the pages in docs/, in build/site; it stops at any link or page that is not there.
+docs: .venv/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --config-file website/mkdocs.yml
+
+.venv/docs: .venv/ready requirements-docs.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-docs.txt
+	touch $@
+
+# What users would install: built, checked, and used for a demo in an empty environment outside of this folder.
+wheel: .venv/docs
+	$(BIN)/python -m tools.wheel
+
+# The oldest versions of other libraries with which all tests pass; takes an hour.
+oldest: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.oldest
+
+# make release VERSION=0.2.0: version, section of the changelog, tag and files; nothing leaves this machine.
+release: .venv/docs
+	$(BIN)/python -m tools.release $(VERSION)
 
 # What is installed, for those who have to know.
 sbom: setup

@@ -1,14 +1,21 @@
-"""Cluster a folder of images in Python, keep the model, and assign new images with it.
+"""Cluster a folder of images in Python, keep everything in a run directory, and assign new images by it.
 
 python examples/cluster_folder.py photos/ new-photos/
 """
 
 import sys
 
-from dccm import DCCM
+import dccm
 
 photos, new_photos = sys.argv[1:3]
-model = DCCM(n_clusters=12, image_size=64, epochs=50, random_state=0, verbose=True)
-model.fit(photos)
-model.save("photo-clusters")
-print(DCCM.load("photo-clusters").predict(new_photos))
+run = dccm.cluster(photos, 12, output="photo-clusters", budget="minutes:5", seed=0)
+print(run.result.summary())
+
+for warning in run.result.warnings:  # Dead or swollen clusters, and what helps.
+    print("Careful:", warning)
+
+new = dccm.read_images(new_photos)  # What cannot be read is left out, and listed.
+for name, row in zip(new.names, run.model.predict_proba(new.images)):
+    print(f"{name}: cluster {row.argmax()}, {row.max():.0%} sure")
+for path, reason in new.skipped:
+    print(f"{path} was skipped: {reason}")

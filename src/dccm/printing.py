@@ -92,7 +92,8 @@ def _print_assignments_as_json(predicted: "Predicted") -> None:
         sys.stdout.write(before + json.dumps(row))
         before = ", "
     named = f', "names": {json.dumps(predicted.names)}' if predicted.names else ""
-    print(f'], "skipped": {json.dumps(predicted.image_set.skipped)}{named}}}')
+    skipped = json.dumps([row._asdict() for row in predicted.image_set.skipped])
+    print(f'], "skipped": {skipped}{named}}}')
 
 
 def print_embedded(embedded: "Embedded", as_json: bool) -> None:

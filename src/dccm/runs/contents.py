@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from dccm.arrays import Bytes
 from dccm.config import Section, Settings, to_toml
-from dccm.documents import filled, parse_toml
+from dccm.documents import check, filled, parse_toml
 
+RUN_FORMAT = 1
+"""Of the files of a run directory; it grows when an older program would misread them."""
 Record = dict[str, Any]
 """An epoch in the history."""
 ASSIGNMENT_COLUMNS = ("path", "cluster", "confidence", "best", "outlier")
@@ -55,6 +57,13 @@ class Begun:
     images: int
     checksum: str
     """Of the pixels."""
+    format: int = RUN_FORMAT
+
+    def __post_init__(self) -> None:
+        check(
+            1 <= self.format <= RUN_FORMAT,
+            f"its format is {self.format}, and this dccm reads up to {RUN_FORMAT}: a later one wrote it. Update dccm",
+        )
 
 
 class StoredConfig(NamedTuple):

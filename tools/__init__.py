@@ -1,0 +1,1 @@
+"""What maintainers run: releases, oldest dependencies, pictures for the pages."""
