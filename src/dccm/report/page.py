@@ -5,23 +5,21 @@ import io
 import json
 import math
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jinja2
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 from PIL import Image
 
 from dccm.data.images import Skipped
-from dccm.errors import visible
 from dccm.files import write_atomically
 from dccm.report import plots, sureness
 from dccm.report.choice import choice_chart, choice_note
+from dccm.report.templates import fill
 from dccm.report.tree import Leaf, cluster_tree, tree_chart
-from dccm.report.words import decimal_text, duration_text, number_of, number_text, percent_text
+from dccm.report.words import duration_text, number_of, number_text
 from dccm.runs.choice import Choice, read_choice
 from dccm.runs.contents import Assignments, Record, Thumbnails
 from dccm.runs.directory import RunDirectory
@@ -80,8 +78,7 @@ def write_report(directory: RunDirectory) -> Path:
     Returns:
         Path of the page; it needs no other file.
     """
-    # What charts are labelled with comes from files too; lines of the page itself stay lines.
-    write_atomically(directory.report, visible(render(gather(directory)), keep="\n"))
+    write_atomically(directory.report, render(gather(directory)))
     return directory.report
 
 
@@ -110,13 +107,9 @@ def _embedding(directory: RunDirectory, result: RunResult) -> NDArray[np.float32
 
 def render(run: RunFiles) -> str:
     """The page as text."""
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, finalize=_shown, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {"number": number_text, "decimal": decimal_text, "percent": percent_text}
-    template = environment.from_string(files("dccm.report").joinpath("report.html.jinja").read_text("utf-8"))
     cards = _cards(run)
-    return template.render(
+    return fill(
+        "report.html.jinja",
         result=run.result,
         choice=choice_note(run.choice) if run.choice else "",
         duration=duration_text(run.result.cost.seconds),
@@ -131,11 +124,6 @@ def render(run: RunFiles) -> str:
         settings=_settings(run.result),
         versions=run.result.versions,
     )
-
-
-def _shown(value: object) -> object:
-    """Names as they may be shown; what is markup already is ours."""
-    return visible(value) if type(value) is str else value
 
 
 def _cards(run: RunFiles) -> list[Card]:
