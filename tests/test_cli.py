@@ -180,20 +180,6 @@ def test_the_report_is_written_anew(finished: Path, monkeypatch: pytest.MonkeyPa
     assert (finished / "report.html").read_bytes() == page
 
 
-COMMANDS = (
-    "demo", "cluster", "prepare", "embed", "predict", "evaluate", "probe", "report", "methods", "datasets", "encoders",
-    "presets",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_each_command_shows_an_example(
-    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert dccm(name, "-h", monkeypatch=monkeypatch) == 0
-    assert f"Example: dccm {name}" in capsys.readouterr().out
-
-
 def test_help_does_not_wait_for_torch() -> None:
     code = (
         "import sys; sys.argv = ['dccm', '--help']\nfrom dccm.cli import main\ntry: main()\nexcept SystemExit: pass\n"

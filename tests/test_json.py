@@ -72,5 +72,8 @@ def test_documents_have_the_keys_that_the_page_says(
     assert answer("predict", "run", "photos", "-q")["skipped"][0]["path"] == "two/broken.png"
     assert len(answer("prepare", "photos", "-q")["duplicates"]) == 1
     answer("compare", "run", "run")
+    assert Path(answer("report", "run")["report"]).is_file()
+    assert answer("corrections", "run", "--export", "changes.jsonl") == {"changes": 0}
     for words in ("methods", "datasets", "presets", "encoders", "cache size", "cache list", "cache check"):
         assert isinstance(answer(*words.split()), list)
+    assert answer("cache", "clear")["in_use"] == 0

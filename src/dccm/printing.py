@@ -197,6 +197,11 @@ def print_table(rows: list[dict[str, Any]], as_json: bool) -> None:
     Console(width=None if sys.stdout.isatty() else 160).print(table, markup=False, highlight=False)
 
 
+def print_outcome(outcome: dict[str, Any], sentence: str, as_json: bool) -> None:
+    """What was done."""
+    print(json.dumps(outcome) if as_json else visible(sentence))
+
+
 def _say(text: str) -> None:
     """Print a sentence of ours, with names in it."""
     print(visible(text))

@@ -11,15 +11,19 @@ from typing import Annotated, NoReturn
 import typer
 
 from dccm import __version__
+from dccm.cli import completion as complete
 from dccm.cli import options as option
+from dccm.cli.help import WELCOME, GroupedCommands
 from dccm.cli.interruption import resumable, watched
 from dccm.errors import UserError, visible
 
 app = typer.Typer(
-    no_args_is_help=True,
+    cls=GroupedCommands,
+    invoke_without_command=True,
     add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     help="Group unlabelled images into clusters by Deep Comprehensive Correlation Mining.",
     epilog="Example: dccm cluster photos/ -k 12 -o clusters",
 )
@@ -51,11 +55,13 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[
+    ctx: typer.Context,
+    _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    pass
+    if ctx.invoked_subcommand is None:
+        print(WELCOME, end="")
 
 
 @app.command(epilog="Example: dccm demo -o dccm-demo")
@@ -67,7 +73,7 @@ def demo(
     quiet: option.Quiet = False,
     as_json: option.Json = False,
 ) -> None:
-    """Cluster the 1,797 handwritten digits that ship with scikit-learn, beside k-means, and write a report."""
+    """Cluster 1,797 handwritten digits, beside k-means. They ship with scikit-learn; writes a report."""
     from dccm.commands.cluster import cluster
     from dccm.config import parse_assignments
     from dccm.data.datasets import load_digits
@@ -97,13 +103,17 @@ def cluster(
     method: option.Method = "dccm",
     encoder: option.AnyEncoder = None,
     preset: option.Preset = None,
-    dataset: Annotated[str, typer.Option(help='Use the preset\'s table for it; see "dccm datasets".')] = "",
+    dataset: Annotated[
+        str, typer.Option(metavar="NAME", help="Use the preset's table for it.", autocompletion=complete.datasets)
+    ] = "",
     output: option.Output = None,
     settings: option.Sets = None,
     seed: option.Seed = None,
-    epochs: Annotated[int | None, typer.Option(help="Times that every image is drawn.")] = None,
-    image_size: Annotated[int | None, typer.Option(help="Side in pixels to which images are brought.")] = None,
-    budget: Annotated[str | None, typer.Option(help="minutes:M or passes:P, whatever --epochs says.")] = None,
+    epochs: Annotated[int | None, typer.Option(metavar="N", help="Times that every image is drawn.")] = None,
+    image_size: Annotated[int | None, typer.Option(metavar="PIXELS", help="Side to which images are brought.")] = None,
+    budget: Annotated[
+        str | None, typer.Option(metavar="minutes:M|passes:P", help="Time or work, whatever --epochs says.")
+    ] = None,
     split: option.Split = "",
     variant: option.Variant = "",
     class_folders: option.ClassFolders = False,
@@ -116,7 +126,7 @@ def cluster(
     quiet: option.Quiet = False,
     as_json: option.Json = False,
 ) -> None:
-    """Cluster images; write assignments, a model for later images, and a report."""
+    """Cluster images. Writes assignments, a model for later images, and a report."""
     from dccm.commands import cluster as command
     from dccm.config import parse_assignments
     from dccm.printing import print_clustering
@@ -153,7 +163,9 @@ def cluster(
 @app.command(epilog="Example: dccm prepare photos/ --image-size 96")
 def prepare(
     images: option.Images,
-    image_size: Annotated[int | None, typer.Option(min=8, help="Side in pixels to which images are brought.")] = None,
+    image_size: Annotated[
+        int | None, typer.Option(min=8, metavar="PIXELS", help="Side to which images are brought.")
+    ] = None,
     fit: Annotated[str, typer.Option(help="crop the longer side, pad the shorter one, or stretch.")] = "crop",
     split: option.Split = "",
     variant: option.Variant = "",
@@ -163,7 +175,7 @@ def prepare(
     quiet: option.Quiet = False,
     as_json: option.Json = False,
 ) -> None:
-    """Decode images before a run, and list damaged files and duplicates; later runs start at once."""
+    """Decode images before a run. Lists damaged files and duplicates; later runs start at once."""
     from dccm.commands.prepare import prepare
     from dccm.printing import print_prepared
 
@@ -197,7 +209,7 @@ def predict(
     quiet: option.Quiet = False,
     as_json: option.Json = False,
 ) -> None:
-    """Assign new images to the clusters of a trained model, with confidence; as CSV, or into a folder with -o."""
+    """Put new images into the clusters of a run. With confidence; as CSV, or into a folder with -o."""
     from dccm.commands.predict import predict
     from dccm.printing import print_predicted
 
@@ -226,7 +238,7 @@ def evaluate(
     ],
     as_json: option.Json = False,
 ) -> None:
-    """Score the clusters of a run against true labels: ACC, NMI, ARI, BCubed, calibration error."""
+    """Score the clusters of a run against true labels. ACC, NMI, ARI, BCubed, calibration error."""
     from dccm.commands.evaluate import evaluate
     from dccm.printing import print_scores
 
@@ -251,7 +263,7 @@ def probe(
     quiet: option.Quiet = False,
     as_json: option.Json = False,
 ) -> None:
-    """Score the frozen features of a run: how well one hidden layer learns true classes from them (Figure 4)."""
+    """Score the features of a run. How well one hidden layer learns true classes from them (Figure 4)."""
     from dccm.commands.probe import probe
     from dccm.printing import print_probed
 
@@ -274,9 +286,11 @@ def probe(
 
 
 @app.command(epilog="Example: dccm report clusters")
-def report(run: option.Run) -> None:
-    """Write the report of a finished run anew, from its files alone."""
+def report(run: option.Run, as_json: option.Json = False) -> None:
+    """Write the report of a run anew, from its files alone."""
+    from dccm.printing import print_outcome
     from dccm.report import write_report
     from dccm.runs.directory import RunDirectory
 
-    print(visible(str(write_report(RunDirectory(run)))))
+    page = str(write_report(RunDirectory(run)))
+    print_outcome({"report": page}, page, as_json)

@@ -8,7 +8,8 @@ from dccm.cli import options as option
 from dccm.cli.app import app
 
 cache_app = typer.Typer(
-    no_args_is_help=True, help="Look at prepared images and features that are kept for later runs, check or clear them."
+    no_args_is_help=True,
+    help="Look after what is kept for later runs. Prepared images and features: sizes, lists, checks, clearing.",
 )
 app.add_typer(cache_app, name="cache")
 
@@ -46,8 +47,10 @@ def check(keys: Keys = None, cache: option.Cache = None, as_json: option.Json = 
 
 
 @cache_app.command(epilog="Example: dccm cache clear 3f2a")
-def clear(keys: Keys = None, cache: option.Cache = None) -> None:
+def clear(keys: Keys = None, cache: option.Cache = None, as_json: option.Json = False) -> None:
     """Delete prepared images and features; later runs make them anew. Weights and downloads stay."""
     from dccm.commands.cache import clear_kept
+    from dccm.printing import print_outcome
 
-    print(clear_kept(keys or [], cache))
+    cleared = clear_kept(keys or [], cache)
+    print_outcome(cleared._asdict(), cleared.sentence(), as_json)

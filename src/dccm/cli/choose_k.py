@@ -19,7 +19,7 @@ def choose_k(
     output: option.Output = None,
     settings: option.Sets = None,
     seed: option.Seed = None,
-    image_size: Annotated[int | None, typer.Option(help="Side in pixels to which images are brought.")] = None,
+    image_size: Annotated[int | None, typer.Option(metavar="PIXELS", help="Side to which images are brought.")] = None,
     split: option.Split = "",
     variant: option.Variant = "",
     data_root: option.DataRoot = None,
@@ -29,7 +29,7 @@ def choose_k(
     quiet: option.Quiet = False,
     as_json: option.Json = False,
 ) -> None:
-    """Suggest how many clusters images fall into, with a runner-up and how sure that is; no label is looked at."""
+    """Suggest how many clusters there are. With a runner-up and how sure that is; no label is looked at."""
     from dccm.commands.choose_k import choose_k
     from dccm.config import parse_assignments
     from dccm.printing import print_chosen

@@ -24,7 +24,7 @@ def embed(
     quiet: option.Quiet = False,
     as_json: option.Json = False,
 ) -> None:
-    """Write a vector per image by a pretrained encoder; they are kept in the cache for later runs."""
+    """Write a vector per image by a pretrained encoder. They are kept in the cache for later runs."""
     from dccm.commands.embed import embed
     from dccm.printing import print_embedded
 
@@ -54,7 +54,7 @@ def encoders(
     device: option.AnyDevice = "auto",
     as_json: option.Json = False,
 ) -> None:
-    """List the encoders: size, licence, what they were trained on, images/s on this machine, and how to get them.
+    """List the encoders. Size, licence, what they were trained on, images/s here, and how to get them.
 
     Images/s are of the last time that features were computed, or of --measure.
     """

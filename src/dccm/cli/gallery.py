@@ -25,7 +25,7 @@ def serve(
     ] = False,
     who: Annotated[str, typer.Option(help="In whose name changes are logged; default your user name.")] = "",
 ) -> None:
-    """Look at the clusters in the browser, and correct them: move, merge, split, name, mark, undo."""
+    """Look at the clusters in the browser and correct them. Move, merge, split, name, mark, undo."""
     from dccm.commands.serve import serve
     from dccm.gallery.server import REMOTE, is_loopback
 
@@ -42,11 +42,13 @@ def corrections(
     run: option.Run,
     export: Annotated[str | None, typer.Option("--export", metavar="FILE", help="Write them; - prints them.")] = None,
     take: Annotated[Path | None, typer.Option("--import", metavar="FILE", help="Add those of a file.")] = None,
+    as_json: option.Json = False,
 ) -> None:
-    """Write the corrections of a run as lines of JSON, or take over those of another run on the same images."""
+    """Write or take over corrections. As lines of JSON, also those of another run on the same images."""
     from dccm.commands.corrections import export_corrections, import_corrections
     from dccm.errors import UserError, require
     from dccm.files import write_atomically
+    from dccm.printing import print_outcome
 
     require((export is None) != (take is None), "Say either --export FILE or --import FILE.")
     if take is not None:
@@ -54,10 +56,11 @@ def corrections(
             lines = take.read_text("utf-8").split("\n")
         except (OSError, ValueError) as error:
             raise UserError(f"{take} cannot be read ({error}). Give what --export wrote.") from error
-        print(f"{import_corrections(run, lines):,} changes taken over.")
+        taken = import_corrections(run, lines)
+        print_outcome({"changes": taken}, f"{taken:,} changes taken over.", as_json)
     elif export == "-":
         sys.stdout.writelines(export_corrections(run))
     else:
         written = list(export_corrections(run))
         write_atomically(Path(str(export)), "".join(written))
-        print(f"{len(written):,} changes written to {export}.")
+        print_outcome({"changes": len(written)}, f"{len(written):,} changes written to {export}.", as_json)

@@ -4,13 +4,14 @@ from typing import Annotated
 
 import typer
 
+from dccm.cli import completion as complete
 from dccm.cli import options as option
 from dccm.cli.app import app
 
 
 @app.command(epilog="Example: dccm methods --json")
 def methods(as_json: option.Json = False) -> None:
-    """List the methods: year, what they take and learn, rough cost, citation."""
+    """List the methods. Year, what they take and learn, rough cost, citation."""
     from dccm.commands.lists import list_methods
     from dccm.printing import print_table
 
@@ -19,7 +20,7 @@ def methods(as_json: option.Json = False) -> None:
 
 @app.command(epilog="Example: dccm datasets")
 def datasets(as_json: option.Json = False) -> None:
-    """List the data sets that are read by name: Table 1 of the paper and two more, with licence and citation."""
+    """List the data sets that are read by name. Those of the paper and two more, with licence and citation."""
     from dccm.data.datasets import DATASETS
     from dccm.printing import print_table
 
@@ -28,12 +29,16 @@ def datasets(as_json: option.Json = False) -> None:
 
 @app.command(epilog="Example: dccm presets paper --dataset cifar10")
 def presets(
-    preset: Annotated[str | None, typer.Argument(help="Show all settings of this preset.")] = None,
-    dataset: Annotated[str, typer.Option(help="For this data set.")] = "",
+    preset: Annotated[
+        str | None, typer.Argument(metavar="PRESET", help="Show all settings of it.", autocompletion=complete.presets)
+    ] = None,
+    dataset: Annotated[
+        str, typer.Option(metavar="NAME", help="For this data set.", autocompletion=complete.datasets)
+    ] = "",
     method: option.Method = "dccm",
     as_json: option.Json = False,
 ) -> None:
-    """List the presets, or all settings of one with their meaning."""
+    """List the presets, or all settings of one."""
     from dccm.commands.lists import list_presets, list_settings
     from dccm.printing import print_table
 

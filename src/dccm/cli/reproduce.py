@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dccm.cli import completion as complete
 from dccm.cli import options as option
 from dccm.cli.app import app
 from dccm.cli.interruption import goes_on_by_itself
@@ -20,42 +21,45 @@ _TARGETS = f"{', '.join(target_names())}; all: those of the paper; beyond: the o
     epilog="Example: dccm reproduce table3 --datasets cifar10 --limit-images 10000 --budget passes:40 --seeds 0,1"
 )
 def reproduce(
-    targets: Annotated[list[str], typer.Argument(help=_TARGETS, metavar="TABLE|FIGURE|" + "|".join(GROUPS))],
+    targets: Annotated[
+        list[str],
+        typer.Argument(help=_TARGETS, metavar="TABLE|FIGURE|" + "|".join(GROUPS), autocompletion=complete.targets),
+    ],
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder of all results; the same command goes on in it.")
+        Path, typer.Option("-o", "--output", metavar="FOLDER", help="The same command goes on in it.")
     ] = Path("dccm-results"),
     budget: Annotated[
-        str, typer.Option(metavar="full|minutes:M|passes:P", help="Of each run; full: the paper's schedule, for a GPU.")
+        str, typer.Option(metavar="BUDGET", help="Of each run: full (a GPU), minutes:M, passes:P.")
     ] = "full",
-    seeds: Annotated[str, typer.Option(metavar="0,1,2", help="Each run is made with each of them.")] = "0",
+    seeds: Annotated[str, typer.Option(metavar="0,1,2", help="Each run is made with each.")] = "0",
     datasets: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME|NAME=PATH", help="In place of the paper's; several by commas, or repeated."),
+        typer.Option(metavar="NAME|NAME=PATH", help="In place of the paper's.", autocompletion=complete.datasets),
     ] = None,
     methods: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME[:PRESET]", help="Of those of a table or figure; several by commas."),
+        typer.Option(metavar="NAME[:PRESET]", help="Of those of a table.", autocompletion=complete.methods),
     ] = None,
     settings: option.Sets = None,
-    limit_images: Annotated[int | None, typer.Option(help="Draw so many from each data set.")] = None,
+    limit_images: Annotated[int | None, typer.Option(metavar="N", help="Draw so many from each data set.")] = None,
     data_root: Annotated[
-        Path | None, typer.Option(help="Folder with the official files of data sets; nothing is downloaded.")
+        Path | None, typer.Option(metavar="FOLDER", help="Official files; nothing is downloaded.")
     ] = None,
-    jobs: Annotated[int, typer.Option("-j", "--jobs", help="Runs at a time.")] = 1,
-    engine: Annotated[str, typer.Option(help="processes of this machine, or ray.")] = "processes",
+    jobs: Annotated[int, typer.Option("-j", "--jobs", metavar="N", help="Runs at a time.")] = 1,
+    engine: Annotated[str, typer.Option(metavar="NAME", help="processes of this machine, or ray.")] = "processes",
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Make runs again that failed before.")] = False,
     print_commands: Annotated[
-        bool, typer.Option("--print-commands", help="Run nothing: print one command for each run that is left.")
+        bool, typer.Option("--print-commands", help="Print one command for each run, run nothing.")
     ] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY", help="This run alone, and no tables; --print-commands says which."),
+        typer.Option(metavar="KEY", help="This run alone; --print-commands says which."),
     ] = None,
     estimate: Annotated[bool, typer.Option(help="Measure first what it will cost.")] = True,
     quiet: option.Quiet = False,
     as_json: option.Json = False,
 ) -> None:
-    """Run what the paper ran, and set the results beside its tables and figures; finished runs are never repeated."""
+    """Run the paper again, table by table. Results stand beside its own; finished runs are never repeated."""
     from dccm.cli.live import GridView
     from dccm.commands import reproduce as command
     from dccm.config import parse_assignments

@@ -2,13 +2,27 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dccm.data.kept import cache_sizes, clear, kept, named, size_of
 from dccm.errors import UserError
 from dccm.files import amount, cache_folder
 
 Rows = list[dict[str, Any]]
+
+
+class Cleared(NamedTuple):
+    """What became of entries that were to go."""
+
+    removed: int
+    in_use: int
+    """By another process; they stay."""
+    freed_bytes: int
+
+    def sentence(self) -> str:
+        """For people."""
+        busy = f" In use by another process, so they stay: {self.in_use}." if self.in_use else ""
+        return f"{self.removed} of {self.removed + self.in_use} removed, {amount(self.freed_bytes)} freed.{busy}"
 
 
 def list_sizes(cache: str | Path | None = None) -> Rows:
@@ -36,15 +50,12 @@ def check_kept(keys: Sequence[str] = (), cache: str | Path | None = None) -> Row
     ]
 
 
-def clear_kept(keys: Sequence[str] = (), cache: str | Path | None = None) -> str:
+def clear_kept(keys: Sequence[str] = (), cache: str | Path | None = None) -> Cleared:
     """Delete prepared images and features; weights and downloads stay.
 
     Args:
         keys: Beginnings of keys; none: all.
         cache: Folder of the cache; None: the user's.
-
-    Returns:
-        What was done, in a sentence.
     """
     entries = named(kept(cache), keys)
     before = sum(size_of(entry.folder) for entry in entries)
@@ -54,5 +65,4 @@ def clear_kept(keys: Sequence[str] = (), cache: str | Path | None = None) -> str
         where = cache or cache_folder()
         raise UserError(f"Cannot clear {where}: {error.strerror}. Choose a cache folder that is yours.") from error
     freed = before - sum(size_of(entry.folder) for entry in entries)
-    busy = f" {len(left)} are in use by another process and stay." if left else ""
-    return f"{len(entries) - len(left)} of {len(entries)} removed, {amount(freed)} freed.{busy}"
+    return Cleared(len(entries) - len(left), len(left), freed)

@@ -1,0 +1,43 @@
+"""What `dccm` alone and `dccm -h` say."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from typer.core import TyperGroup
+
+WELCOME = """\
+dccm groups unlabelled images into clusters. Three things people do:
+
+  dccm cluster photos/ -k 12 -o clusters     group the images of a folder; -k auto chooses how many
+  dccm serve clusters                        look at the clusters; name, merge, move, undo
+  dccm predict clusters new-photos/ -o new   put later images into them
+
+"dccm demo" shows it on handwritten digits, in a minute or two.
+"dccm -h" lists all commands, "dccm cluster -h" what one of them takes.
+"""
+
+_GROUPS = {
+    "From images to clusters": ("cluster", "predict", "demo", "choose-k", "prepare", "embed"),
+    "Look and correct": ("serve", "corrections", "report", "compare", "evaluate", "probe"),
+    "Choose from": ("methods", "presets", "encoders", "datasets"),
+}
+_OTHERS = "More"
+
+
+class GroupedCommands(TyperGroup):
+    """Lists commands by what people want of them; those that no group names come last."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each group."""
+        for title, names in _grouped(self.list_commands(ctx)):
+            commands = {name: self.commands[name] for name in names}
+            wide = formatter.width - 6 - max(map(len, self.commands))
+            with formatter.section(title):
+                formatter.write_dl([(name, command.get_short_help_str(wide)) for name, command in commands.items()])
+
+
+def _grouped(names: list[str]) -> Iterator[tuple[str, list[str]]]:
+    named = {name for group in _GROUPS.values() for name in group}
+    for title, group in _GROUPS.items():
+        yield title, [name for name in group if name in names]
+    yield _OTHERS, [name for name in names if name not in named]
