@@ -34,6 +34,12 @@ def test_a_large_batch_gives_an_update_for_each_mini_batch_and_use() -> None:
     assert [update.images for update in updates] == [10] * 9
 
 
+def test_targets_of_few_images_are_learnt_from_more_often() -> None:
+    assert len(updates_of(model(fewest_steps=8))) == 9  # Whole rounds, of three mini-batches each.
+    assert len(updates_of(model(fewest_steps=3, uses=2))) == 6
+    assert len(updates_of(model(fewest_steps=2))) == 3
+
+
 def test_terms_add_up_to_the_objective() -> None:
     for update in updates_of(model(label_threshold=0.2)):
         terms = update.terms

@@ -54,6 +54,16 @@ def test_blobs_are_told_apart_and_new_vectors_join_them(method: str) -> None:
     assert model.transform(vectors).shape[0] == 150
 
 
+def test_enough_steps_are_as_they_were_and_few_images_get_more() -> None:
+    vectors, _ = blobs(150)
+    weights = {
+        fewest: fit(vectors, config_of("dccm", epochs=2, fewest_steps=fewest)).model.method.state_dict()
+        for fewest in (1, 3, 4)
+    }
+    assert all(torch.equal(weights[1][name], weights[3][name]) for name in weights[1])  # 75 images have three steps.
+    assert not torch.equal(weights[1]["encoder.output.weight"], weights[4]["encoder.output.weight"])
+
+
 @pytest.mark.parametrize("method", ONLY_VECTORS)
 def test_a_head_that_begins_from_k_means_tells_many_blobs_apart(method: str) -> None:
     vectors, labels = blobs(200, classes=8, size=24)

@@ -4,6 +4,7 @@ For each large batch, mine from the clean images which pairs and which labels ar
 and the perturbed images learn from that, together with the triplet mutual information.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -82,6 +83,8 @@ class DCCMConfig(Section):
     empty: the network itself does, anew for each large batch."""
     uses: Count = 1
     """Times that the targets of a large batch are learnt from before new ones are mined."""
+    fewest_steps: Count = 1
+    """Gradient steps per large batch at least: the targets of few images are learnt from more often."""
     joint_views: bool = True
     """Clean and perturbed images go through the network as one batch and share the statistics of batch norm."""
     optimizer: Literal["rmsprop", "adam"] = "rmsprop"
@@ -176,10 +179,11 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
     def _mini_batches(self, batch: Batch) -> Iterator[tuple[Tensor, "Views"]]:
         """Places in the large batch, and the images there, clean and perturbed; all of them once per use."""
         count = len(batch.images)
-        for _ in range(self.config.uses):
+        parts = equal_parts(count, self.config.mini_batch)
+        for _ in range(max(self.config.uses, math.ceil(self.config.fewest_steps / parts))):
             perturbed = self._perturbed(batch)
             order = torch.randperm(count, generator=batch.generator, device=batch.images.device)
-            for index in order.tensor_split(equal_parts(count, self.config.mini_batch)):
+            for index in order.tensor_split(parts):
                 yield index, Views(batch.images[index], perturbed[index])
 
     def _perturbed(self, batch: Batch) -> Tensor:
