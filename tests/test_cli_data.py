@@ -50,8 +50,8 @@ def test_class_folders_are_scored_and_what_is_odd_is_listed(
     assert [row["path"] for row in rows(output / "skipped.csv")] == ["1/damaged.png"]
     assert rows(output / "duplicates.csv") == [{"path": "0/copy.png", "same_as": "0/bar-00000.png"}]
     said = capsys.readouterr().out
-    assert "1 files were skipped" in said
-    assert "1 images are there more than once" in said
+    assert "1 file was skipped" in said
+    assert "1 image is there more than once" in said
 
 
 def test_without_the_flag_folders_are_no_labels(classes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

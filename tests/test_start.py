@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -36,19 +35,47 @@ def test_facts_that_are_read_are_those_of_the_class(method: str) -> None:
     assert method_facts(method) == Facts(*(getattr(kind, name) for name in Facts._fields))
 
 
-def test_a_model_that_predicts_has_no_optimizers_and_no_compiler(tmp_path: Path) -> None:
-    Model.untrained(ImageShape(1, 8, 8), make_config(overrides={"n_clusters": 3, "starts": 1})).save(tmp_path)
-    code = f"""
-import numpy as np
+LOADS_ALL = """
+import json, sys
 from pathlib import Path
+import numpy as np
 from dccm.runs.model import Model
-model = Model.load(Path({str(tmp_path)!r}), "cpu")
-assert model.assign(np.zeros((4, 8, 8, 1), np.uint8)).clusters.shape == (4,)
-assert "optimizers" not in vars(model.method)
+
+found = {}
+for folder in (Path(sys.argv[1]) / name for name in sys.argv[2:]):
+    model = Model.load(folder, "cpu")
+    images = np.zeros((4, *(model.shape.height, model.shape.width, model.shape.channels)), np.uint8)
+    assert model.assign(images if model.shape.height > 1 else images.astype(np.float16)).clusters.shape == (4,)
+    assert "optimizers" not in vars(model.method)
+    found[folder.name] = list(sys.modules)
+print(json.dumps(found))
 """
-    found = modules_after(code)
+
+
+@pytest.fixture(scope="module")
+def modules_of_models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """What one process has imported after it predicted with a model of each method, one after the other."""
+    folder = tmp_path_factory.mktemp("models")
+    for name, kind in METHODS.items():
+        shape = ImageShape(16, 1, 1) if kind.needs_vectors else ImageShape(1, 8, 8)
+        starts = {"starts": 1} if name in ("dccm", "dac") else {}
+        Model.untrained(shape, make_config(name, overrides={"n_clusters": 3} | starts)).save(folder / name)
+    words = [sys.executable, "-c", LOADS_ALL, folder, *METHODS]
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
+    return {name: set(modules) for name, modules in json.loads(done.stdout).items()}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_model_that_predicts_has_no_optimizers_and_no_compiler(
+    method: str, modules_of_models: dict[str, set[str]]
+) -> None:
+    found = modules_of_models[method]
     assert "torch" in found
     assert not {"torch._dynamo", "torch._inductor"} & found
-    assert {name for name in found if name.startswith("dccm.methods.")} < {
+
+
+def test_a_model_that_predicts_imports_no_other_methods(modules_of_models: dict[str, set[str]]) -> None:
+    assert next(iter(modules_of_models)) == "dccm"
+    assert {name for name in modules_of_models["dccm"] if name.startswith("dccm.methods.")} < {
         f"dccm.methods.{name}" for name in ("base", "facts", "dccm", "dac", "starts", "heads", "per_image")
     }

@@ -70,7 +70,7 @@ def test_commands_show_names_escaped(
 ) -> None:
     said = output_of(["prepare", photos], monkeypatch, capsys)
     assert "\\x1b[2J\\n0 files skipped" in said
-    assert "1 files skipped, 3 duplicates." in said
+    assert "1 file skipped, 3 duplicates." in said
     said += output_of(["prepare", photos / EVIL], monkeypatch, capsys)
     said += output_of(["report", photos / EVIL], monkeypatch, capsys)
     assert not [letter for letter in ACTING if letter in said.replace("\n", "")]

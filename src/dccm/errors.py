@@ -29,6 +29,11 @@ def _escaped(character: str) -> str:
     return short.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
 
 
+def counted(count: int, what: str) -> str:
+    """So many of something: "1 file", "2 files"."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 _LONGEST = 200
 """Characters of a name that is not known, as an error shows it."""
 

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO
 
 from dccm.data.images import ImageSet
-from dccm.errors import visible
+from dccm.errors import counted, visible
 from dccm.experiments.cells import Rows
 from dccm.experiments.formats import print_rich
 from dccm.files import csv_lines
@@ -38,9 +38,11 @@ def print_clustering(clustering: "Clustering", as_json: bool) -> None:
         return
     print(visible(clustering.result.summary(), keep="\n"))
     if image_set.skipped:
-        _say(f"{len(image_set.skipped):,} files were skipped; {directory.skipped} says why.")
+        were = "was" if len(image_set.skipped) == 1 else "were"
+        _say(f"{counted(len(image_set.skipped), 'file')} {were} skipped; {directory.skipped} says why.")
     if image_set.duplicates:
-        _say(f"{len(image_set.duplicates):,} images are there more than once; see {directory.duplicates}.")
+        are = "is" if len(image_set.duplicates) == 1 else "are"
+        _say(f"{counted(len(image_set.duplicates), 'image')} {are} there more than once; see {directory.duplicates}.")
     if not parquet_available():
         print("No parquet files were written: they need pyarrow. Get it with: pip install 'dccm[data]'")
     _show(Assignments=directory.assignments, Model=directory.model, Report=directory.report)
@@ -54,11 +56,11 @@ def print_prepared(image_set: ImageSet, as_json: bool) -> None:
         odd = {name: [row._asdict() for row in getattr(image_set, name)] for name in ("skipped", "duplicates")}
         print(json.dumps(shape | odd))
         return
-    print(f"{count:,} images of {height} x {width} x {channels}.")
+    print(f"{counted(count, 'image')} of {height} x {width} x {channels}.")
     _print_some([f"skipped    {path}: {reason}" for path, reason in image_set.skipped[:_SHOWN]], image_set.skipped)
     same = [f"duplicate  {path} is the same as {other}" for path, other in image_set.duplicates[:_SHOWN]]
     _print_some(same, image_set.duplicates)
-    print(f"{len(image_set.skipped):,} files skipped, {len(image_set.duplicates):,} duplicates.")
+    print(f"{counted(len(image_set.skipped), 'file')} skipped, {counted(len(image_set.duplicates), 'duplicate')}.")
 
 
 def _print_some(lines: list[str], of: Sequence[object], stream: TextIO | None = None) -> None:
@@ -77,9 +79,10 @@ def print_predicted(predicted: "Predicted", as_json: bool, quiet: bool) -> None:
         print_csv(ASSIGNMENT_COLUMNS, assignment_rows(predicted.assignments))
     else:
         _, clusters, _, rejected, outliers = predicted.assignments
-        counts = {"rejected": rejected.sum(), "outliers": outliers.sum()}
-        odd = "".join(f"{count:,} {name}, " for name, count in counts.items() if count)
-        _say(f"{len(clusters):,} images assigned, {odd}{len(skipped)} skipped; see {directory.assignments}.")
+        odd = f"{rejected.sum():,} rejected, " if rejected.any() else ""
+        odd += f"{counted(outliers.sum(), 'outlier')}, " if outliers.any() else ""
+        _say(f"{counted(len(clusters), 'image')} assigned, {odd}{len(skipped):,} skipped.")
+        _show(Assignments=directory.assignments, Report=directory.report)
     if directory is None and not quiet:
         _print_some([f"skipped {file.path}: {file.reason}" for file in skipped[:_SHOWN]], skipped, sys.stderr)
 
@@ -104,7 +107,7 @@ def print_embedded(embedded: "Embedded", as_json: bool) -> None:
         print(json.dumps(made | {"embedding": str(embedded.directory.embedding)}))
         return
     skipped = len(embedded.image_set.skipped)
-    print(f"{count:,} images, {size:,} numbers each, by {embedded.encoder.name}; {skipped:,} skipped.")
+    print(f"{counted(count, 'image')}, {size:,} numbers each, by {embedded.encoder.name}; {skipped:,} skipped.")
     _show(Vectors=embedded.directory.embedding, Names=embedded.directory.names)
 
 
@@ -130,13 +133,16 @@ def print_compared(compared: "Compared", as_json: bool) -> None:
         rows = {name: [row._asdict() for row in getattr(compared, name)] for name in ("matches", "moved")}
         print(json.dumps(compared._asdict() | rows))
         return
-    print(f"{compared.images:,} images in both; ARI {compared.ari:.4f}, NMI {compared.nmi:.4f} between the runs.")
+    print(
+        f"{counted(compared.images, 'image')} in both; ARI {compared.ari:.4f}, NMI {compared.nmi:.4f} between the runs."
+    )
     for name, found in zip(("first", "second"), compared.scores):
         print(f"{name:7s} ACC {found['acc']:.4f}  NMI {found['nmi']:.4f}  ARI {found['ari']:.4f} against the labels")
     print("\nfirst  second  images  shared")
     for first, second, images, shared in compared.matches:
         print(f"{first:5d}  {'-' if second is None else second:>6}  {images:6d}  {shared:6d}")
-    print(f"\n{len(compared.moved):,} images are in another cluster than the match of their first one.")
+    are = "is" if len(compared.moved) == 1 else "are"
+    print(f"\n{counted(len(compared.moved), 'image')} {are} in another cluster than the match of their first one.")
     for path, first, second in compared.moved[:_MOVED_SHOWN]:
         print(visible(f"moved  {path}: {first} -> {second}"))
     if len(compared.moved) > _MOVED_SHOWN:
@@ -148,7 +154,9 @@ def print_probed(probed: "Probed", as_json: bool) -> None:
     if as_json:
         print(json.dumps(probed._asdict()))
         return
-    print(f"Learnt from {probed.train_images:,} images; share of {probed.test_images:,} others classified right:")
+    print(
+        f"Learnt from {counted(probed.train_images, 'image')}; share of {probed.test_images:,} others classified right:"
+    )
     print("\n".join(f"{layer:17s} {share:.4f}" for layer, share in probed.accuracy.items()))
 
 

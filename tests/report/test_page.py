@@ -217,7 +217,7 @@ def test_the_report_reads_runs_and_knows_nothing_of_methods_or_training() -> Non
     modules = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
     modules |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     parts = {".".join(name.split(".")[:2]) for name in modules if name.startswith("dccm")}
-    assert parts == {"dccm.data", "dccm.errors", "dccm.files", "dccm.report", "dccm.runs"}
+    assert parts == {"dccm.arrays", "dccm.data", "dccm.errors", "dccm.files", "dccm.report", "dccm.runs"}
 
 
 def test_a_reliability_diagram_and_outliers_are_there_only_where_they_are_known(tmp_path: Path) -> None:

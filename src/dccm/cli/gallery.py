@@ -46,7 +46,7 @@ def corrections(
 ) -> None:
     """Write or take over corrections. As lines of JSON, also those of another run on the same images."""
     from dccm.commands.corrections import export_corrections, import_corrections
-    from dccm.errors import UserError, require
+    from dccm.errors import UserError, counted, require
     from dccm.files import write_atomically
     from dccm.printing import print_outcome
 
@@ -57,10 +57,10 @@ def corrections(
         except (OSError, ValueError) as error:
             raise UserError(f"{take} cannot be read ({error}). Give what --export wrote.") from error
         taken = import_corrections(run, lines)
-        print_outcome({"changes": taken}, f"{taken:,} changes taken over.", as_json)
+        print_outcome({"changes": taken}, f"{counted(taken, 'change')} taken over.", as_json)
     elif export == "-":
         sys.stdout.writelines(export_corrections(run))
     else:
         written = list(export_corrections(run))
         write_atomically(Path(str(export)), "".join(written))
-        print_outcome({"changes": len(written)}, f"{len(written):,} changes written to {export}.", as_json)
+        print_outcome({"changes": len(written)}, f"{counted(len(written), 'change')} written to {export}.", as_json)

@@ -3,12 +3,17 @@
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
+import numpy as np
+
 from dccm.commands.reading import Reading, read_for
 from dccm.corrections.following import following_of
+from dccm.corrections.of_run import corrected
 from dccm.data.images import ImageSet
+from dccm.errors import UserError
 from dccm.progress import SILENT, Watcher
+from dccm.report.assigned import Training, mean_of, write_assigned
 from dccm.runs.confidence import graded_threshold, parse_reject, rejected_ones, require_graded
-from dccm.runs.contents import Assignments
+from dccm.runs.contents import NO_CLUSTER, Assignments
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import inputs_like
 from dccm.runs.model import Model
@@ -41,7 +46,7 @@ def predict(
     Args:
         model: Run directory, or model folder.
         images: What `read_images` takes.
-        output: Folder for assignments and lists of what was left out; None: nothing is written.
+        output: Folder for assignments, lists of what was left out, and a page of it all; None: nothing is written.
         device: Where to compute.
         reject: Images that get no cluster: a share of the least sure of these images, 0.1, or a threshold,
             `below:0.6`; None: as the model was trained, with the threshold found there.
@@ -73,5 +78,21 @@ def predict(
             directory.write_source(image_set)
             directory.write_left_out(image_set)
             directory.write_cluster_names(names)
+            write_assigned(directory, assignments, image_set, names, _training_of(RunDirectory(model)), model)
         watcher.training(Stage("writing results", 1.0))
     return Predicted(assignments, image_set, directory, names)
+
+
+def _training_of(model: RunDirectory) -> Training:
+    """What a run tells of its images; a run that cannot be read is no reason to lose what was assigned."""
+    if not model.result.is_file():
+        return Training(unknown="The model stands alone, without its run.")
+    try:
+        result = model.read_result()
+        assignments = model.read_assignments(result)
+        clusters = corrected(model, assignments, result.n_clusters).clusters
+    except UserError as error:
+        return Training(unknown=str(error))
+    numbers, counts = np.unique(clusters[clusters != NO_CLUSTER], return_counts=True)
+    sizes = dict.fromkeys(range(result.n_clusters), 0) | dict(zip(numbers.tolist(), counts.tolist()))
+    return Training(sizes, mean_of(assignments.confidences))

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
+from dccm.errors import counted
+
 _WIDTH, _HEIGHT = 480, 280
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 468, 34, 232
 """The plot area inside the drawing."""
@@ -103,7 +105,7 @@ def bar_chart(sizes: Sequence[int], *, title: str) -> Markup:
     y_ticks = ticks(0, max(*sizes, 1), whole=True)
     frame = Frame((-0.5, len(sizes) - 0.5), (0, y_ticks[-1].value))
     bars = [
-        _bar(frame, (number - 0.4, number + 0.4), size, f"Cluster {number}: {_images(size)}")
+        _bar(frame, (number - 0.4, number + 0.4), size, f"Cluster {number}: {counted(size, 'image')}")
         for number, size in enumerate(sizes)
     ]
     step = _round_step(len(sizes) / _MOST_LABELS, whole=True)
@@ -111,7 +113,7 @@ def bar_chart(sizes: Sequence[int], *, title: str) -> Markup:
     even = Markup('<line class="even" x1="{}" x2="{}" y1="{y:.1f}" y2="{y:.1f}"><title>{}</title></line>').format(
         _LEFT, _RIGHT, f"Even share: {sum(sizes) / len(sizes):,.1f} images", y=frame.y(sum(sizes) / len(sizes))
     )
-    summary = f"{title}: {len(sizes)} clusters of {min(sizes):,} to {_images(max(sizes))}"
+    summary = f"{title}: {len(sizes)} clusters of {min(sizes):,} to {counted(max(sizes), 'image')}"
     key = Markup('<ul class="legend"><li>{}even share <b>{:,.1f}</b></li></ul>').format(
         swatch("even", "5 4"), sum(sizes) / len(sizes)
     )
@@ -132,11 +134,11 @@ def histogram(confidences: Sequence[float], *, title: str, bins: int = 20) -> Ma
             frame,
             ((i + 0.06) / bins, (i + 0.94) / bins),
             count,
-            f"{i / bins:.2f}–{(i + 1) / bins:.2f}: {_images(count)}",
+            f"{i / bins:.2f}–{(i + 1) / bins:.2f}: {counted(count, 'image')}",
         )
         for i, count in enumerate(counts)
     ]
-    summary = f"{title}: {_images(len(known))}, median {np.median(known):.2f}"
+    summary = f"{title}: {counted(len(known), 'image')}, median {np.median(known):.2f}"
     return svg(summary, [frame.axes(ticks(0, 1), y_ticks, "Confidence (0 to 1)", "Images"), *bars])
 
 
@@ -254,7 +256,3 @@ def svg(summary: str, parts: Iterable[Markup]) -> Markup:
     return Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
         _WIDTH, _HEIGHT, summary, Markup("").join(parts)
     )
-
-
-def _images(count: int) -> str:
-    return f"{count:,} image{'' if count == 1 else 's'}"

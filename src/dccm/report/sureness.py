@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from dccm.errors import counted
 from dccm.report import plots
 from dccm.runs.surety import Surety
 
@@ -37,7 +38,7 @@ def _curve(frame: plots.Frame, number: int, name: str, bins: Sequence[Sequence[f
             frame.x(confidence),
             frame.y(right),
             2 + 5 * (images / most) ** 0.5,
-            f"{name}: confidence {confidence:.3f}, right {right:.3f}, {images:,} images",
+            f"{name}: confidence {confidence:.3f}, right {right:.3f}, {counted(int(images), 'image')}",
         )
         for confidence, right, images in bins
     ]

@@ -7,6 +7,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from dccm.errors import counted
 from dccm.runs.contents import Assignments
 
 MOST_LEAVES = 200
@@ -104,7 +105,7 @@ def _leaf(leaf: Leaf, y: float) -> Markup:
     if leaf.picture:
         place = (_LEFT - _PICTURE - 8, y - _PICTURE / 2, _PICTURE, _PICTURE)
         picture = Markup('<image href="{}" x="{}" y="{:.1f}" width="{}" height="{}"/>').format(leaf.picture, *place)
-    tooltip = Markup("<title>Cluster {}: {:,} images</title>").format(leaf.cluster, leaf.size)
+    tooltip = Markup("<title>Cluster {}: {}</title>").format(leaf.cluster, counted(leaf.size, "image"))
     return link.format(leaf.cluster, 0, y + 4.5, leaf.cluster, picture + tooltip)
 
 

@@ -12,10 +12,14 @@ from dccm.methods.base import Clusterer
 from dccm.runs.config import RunConfig
 
 _FILLS = frozenset({"normal_", "uniform_", "trunc_normal_"})
+_WITH_NUMBERS = frozenset({"mul", "add"})
 
 
 class _Unfilled(TorchFunctionMode):
-    """Leaves out what fills weights: where there is no memory it would make torch import its compiler, for seconds."""
+    """Leaves out what fills weights or keeps their shape.
+
+    Where there is no memory it would make torch import its compiler, for seconds.
+    """
 
     def __torch_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -24,6 +28,8 @@ class _Unfilled(TorchFunctionMode):
         name = getattr(function, "__name__", "")
         if name in _FILLS:
             return args[0] if args else kwargs["tensor"]
+        if name == "batch_norm" or (name in _WITH_NUMBERS and isinstance(args[1], int | float)):
+            return args[0]
         if name == "eye":
             return kwargs["out"] if "out" in kwargs else torch.empty(args[0], args[-1])
         if name == "randint":

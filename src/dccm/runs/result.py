@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from importlib import metadata
 from typing import Any
 
+from dccm.errors import counted
 from dccm.evaluation.baseline import Baseline
 from dccm.runs.surety import Surety, surety_from
 
@@ -52,7 +53,8 @@ class RunResult:
         """The outcome in a few lines."""
         minutes, seconds = divmod(round(self.cost.seconds), 60)
         lines = [
-            f"{self.n_images:,} images in {self.n_clusters} clusters; {minutes}:{seconds:02d} minutes of training."
+            f"{counted(self.n_images, 'image')} in {counted(self.n_clusters, 'cluster')}; "
+            f"{minutes}:{seconds:02d} minutes of training."
         ]
         rows = [(f"{self.method} ({self.preset})", self.scores)]
         rows += [(self.baseline.name, self.baseline.scores)] if self.baseline else []

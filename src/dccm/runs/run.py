@@ -9,7 +9,7 @@ from typing import Any
 
 from dccm.arrays import Inputs
 from dccm.data.images import ImageSet
-from dccm.errors import require
+from dccm.errors import counted, require
 from dccm.evaluation.baseline import Baseline
 from dccm.evaluation.metrics import scores
 from dccm.methods.base import encoder_of
@@ -119,8 +119,8 @@ def _introduction(image_set: ImageSet, model: Model) -> str:
     by += f" on features of {model.pretrained.name}" if model.pretrained else ""
     return (
         f"{count:,} images of {height} x {width} x {channels} ({len(image_set.skipped):,} skipped, "
-        f"{len(image_set.duplicates):,} duplicates) into {config.data.n_clusters} clusters by {by}, "
-        f"preset {config.preset}."
+        f"{counted(len(image_set.duplicates), 'duplicate')}) into {counted(config.data.n_clusters, 'cluster')} "
+        f"by {by}, preset {config.preset}."
     )
 
 

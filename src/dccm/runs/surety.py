@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 from dccm.documents import filled
+from dccm.errors import counted
 
 _SHOWN = {"calibration_error", "acc_surest_80"}
 """Scores that stand beside the reliability diagram."""
@@ -33,9 +34,10 @@ class Surety:
     def sentence(self) -> str:
         """What the summary says of it."""
         kind = "calibrated without labels" if self.temperature is not None else "raw: too few images to calibrate it"
-        text = f"Mean confidence {self.mean:.3f} ({kind}); {self.outliers:,} outliers."
+        text = f"Mean confidence {self.mean:.3f} ({kind}); {counted(self.outliers, 'outlier')}."
         if self.reject_below is not None:
-            text += f" {self.rejected:,} images are below {self.reject_below:.3f} and have no cluster."
+            below = "image is" if self.rejected == 1 else "images are"
+            text += f" {self.rejected:,} {below} below {self.reject_below:.3f} and without a cluster."
         if "acc_kept" in self.scores:
             text += f" ACC of the kept {self.scores['acc_kept']:.3f}, coverage {self.scores['coverage']:.3f}."
         if "calibration_error" in self.scores:

@@ -56,7 +56,7 @@ def test_an_archive_that_ends_within_or_before_a_header_says_so(tmp_path: Path, 
     source = Tar(cut(tar(tmp_path / "a.tar", PICTURES), where))
     assert source.names == ["0.png"]
     assert [path for path, _ in source.skipped] == ["a.tar"]
-    assert "the archive is damaged behind its first 1 images" in source.skipped[0].reason
+    assert "the archive is damaged behind its first 1 image" in source.skipped[0].reason
 
 
 def test_a_damaged_header_is_not_taken_for_the_end(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_damaged_header_is_not_taken_for_the_end(tmp_path: Path) -> None:
     content[STEP + 20 : STEP + 40] = b"x" * 20
     source = Tar(put(path, content))
     assert source.names == ["0.png"]
-    assert "the archive is damaged behind its first 1 images" in source.skipped[0].reason
+    assert "the archive is damaged behind its first 1 image" in source.skipped[0].reason
 
 
 @pytest.mark.parametrize("suffix", [".tar.gz", ".tar.bz2", ".tar.xz"])
@@ -96,7 +96,7 @@ def test_a_member_that_says_it_is_huge_is_skipped_and_ends_the_archive(tmp_path:
     source = Tar(put(path, path.read_bytes()[:STEP] + head + bytes(5_000)))
     assert source.names == ["a.png"]
     assert source.skipped[0] == ("huge.png", "it would unpack to 1,099,511,627,776 bytes, more than 536,870,912")
-    assert "the archive is damaged behind its first 1 images" in source.skipped[1].reason
+    assert "the archive is damaged behind its first 1 image" in source.skipped[1].reason
 
 
 @pytest.mark.parametrize("name", ["bomb.tar.gz", "bomb.tar"])
@@ -139,7 +139,7 @@ def test_a_name_that_would_fill_the_memory_is_not_read(tmp_path: Path, kind: byt
     finally:
         tracemalloc.stop()
     assert source.names == ["a.png"]
-    assert "the archive is damaged behind its first 1 images" in source.skipped[0].reason
+    assert "the archive is damaged behind its first 1 image" in source.skipped[0].reason
 
 
 def test_a_long_name_is_kept(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ for source in map(Tar, map(Path, sys.argv[1:])):
 """
     # In a process of its own: nothing else would end a reader that goes round in circles.
     done = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True, timeout=60, check=True)
-    end = "a.png the archive is damaged behind its first 1 images"
+    end = "a.png the archive is damaged behind its first 1 image"
     assert done.stdout.splitlines() == [f"header {end}", f"pax {end}", f"sparse {end}"]
 
 

@@ -13,7 +13,7 @@ from dccm.data.decode import MOST_BYTES, SUFFIXES
 from dccm.data.images import Skipped
 from dccm.data.names import Names, is_too_long, shortened
 from dccm.data.sources.base import Source
-from dccm.errors import UserError, require
+from dccm.errors import UserError, counted, require
 
 TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 MOST_GROWTH = 200
@@ -174,7 +174,7 @@ class Tar(Archive):
             member = self._tar.next()
             self._require_progress(member)
         except _BROKEN as error:
-            reason = f"the archive is damaged behind its first {len(self._places)} images: {error}"
+            reason = f"the archive is damaged behind its first {counted(len(self._places), 'image')}: {error}"
             self.skipped.append(Skipped(self.path.name, reason))
             return None
         self._tar.members = []  # type: ignore[attr-defined]  # They are of no further use, and would fill the memory.
