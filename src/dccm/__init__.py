@@ -14,11 +14,13 @@ __all__ = [
     "UserError",
     "__version__",
     "cluster",
+    "export",
     "read_images",
 ]
 
 if TYPE_CHECKING:
     from dccm.commands.cluster import cluster
+    from dccm.commands.export import export
     from dccm.data.images import ImageSet
     from dccm.data.read import read_images
     from dccm.errors import UserError
@@ -36,6 +38,7 @@ _HOMES = {
     "RunDirectory": "dccm.runs.directory",
     "UserError": "dccm.errors",
     "cluster": "dccm.commands.cluster",
+    "export": "dccm.commands.export",
     "read_images": "dccm.data.read",
 }
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # They come with torch, which takes seconds.
     from dccm.commands.choose_k import Chosen
     from dccm.commands.compare import Compared
     from dccm.commands.embed import Embedded
+    from dccm.commands.export import Exported
     from dccm.commands.predict import Predicted
     from dccm.commands.reproduce import Reproduced
     from dccm.evaluation.probe import Probed
@@ -109,6 +110,23 @@ def print_embedded(embedded: "Embedded", as_json: bool) -> None:
     skipped = len(embedded.image_set.skipped)
     print(f"{counted(count, 'image')}, {size:,} numbers each, by {embedded.encoder.name}; {skipped:,} skipped.")
     _show(Vectors=embedded.directory.embedding, Names=embedded.directory.names)
+
+
+def print_exported(exported: "Exported", as_json: bool) -> None:
+    """What was written, and what could not be."""
+    missing, skipped = exported.missing, exported.skipped
+    if as_json:
+        lists = {name: [row._asdict() for row in getattr(exported, name)] for name in ("skipped", "missing")}
+        print(json.dumps(exported._asdict() | {"output": str(exported.output)} | lists))
+        return
+    images = exported.images - len(missing)
+    odd = f"; {len(skipped):,} skipped by the run are listed apart" if skipped else ""
+    _say(f"{images:,} images as {exported.format}{odd}.")
+    if missing:
+        _say(f"{len(missing):,} images of the run cannot be read any more; missing.csv says why.")
+    for note in exported.notes:
+        _say(note)
+    _show(Output=exported.output)
 
 
 def print_chosen(chosen: "Chosen", as_json: bool) -> None:

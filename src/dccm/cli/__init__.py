@@ -5,10 +5,11 @@ from dccm.cli import (  # Their commands join those of the app.
     choose_k,
     compare,
     encoders,
+    export,
     gallery,
     lists,
     reproduce,
 )
 from dccm.cli.app import app, main
 
-__all__ = ["app", "cache", "choose_k", "compare", "encoders", "gallery", "lists", "main", "reproduce"]
+__all__ = ["app", "cache", "choose_k", "compare", "encoders", "export", "gallery", "lists", "main", "reproduce"]

@@ -14,23 +14,26 @@ if TYPE_CHECKING:
     from dccm.progress import Display
 
 
+_GOES_ON = "What is done so far is kept: the same command goes on from there."
+
+
 @contextmanager
-def watched(quiet: bool) -> Iterator["Display"]:
+def watched(quiet: bool, advice: str = _GOES_ON) -> Iterator["Display"]:
     """Show progress; Ctrl-C, and other requests to end, stop with a word on how to go on."""
     from dccm.progress import Display
 
-    with goes_on_by_itself(), Display(quiet) as display:
+    with goes_on_by_itself(advice), Display(quiet) as display:
         yield display
 
 
 @contextmanager
-def goes_on_by_itself() -> Iterator[None]:
-    """Ctrl-C, and other requests to end, stop with a word that the same command goes on."""
+def goes_on_by_itself(advice: str = _GOES_ON) -> Iterator[None]:
+    """Ctrl-C, and other requests to end, stop with a word on what the same command will do."""
     try:
         with _requests_to_end():
             yield
     except KeyboardInterrupt:
-        _stop("What is done so far is kept: the same command goes on from there.")
+        _stop(advice)
 
 
 @contextmanager
