@@ -77,6 +77,7 @@ def completed(line: str, **environment: str) -> set[str]:
         ("dccm cluster photos --set graph_th", {"graph_threshold="}),
         ("dccm cluster photos -m kmeans --set graph_th", set()),
         ("dccm reproduce figure6", {"figure6a", "figure6b"}),
+        ("dccm export clusters --to parq", {"parquet"}),
     ],
 )
 def test_the_shell_completes_names_that_exist(line: str, expected: set[str]) -> None:

@@ -74,6 +74,7 @@ def test_documents_have_the_keys_that_the_page_says(
     answer("compare", "run", "run")
     assert Path(answer("report", "run")["report"]).is_file()
     assert answer("corrections", "run", "--export", "changes.jsonl") == {"changes": 0}
+    assert answer("export", "run", "--to", "csv", "-q")["output"] == "run.csv"
     for words in ("methods", "datasets", "presets", "encoders", "cache size", "cache list", "cache check"):
         assert isinstance(answer(*words.split()), list)
     assert answer("cache", "clear")["in_use"] == 0

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import dccm
 from dccm.cli import app
-from dccm.cli.export import _completed
+from dccm.cli.completion import formats
 from dccm.errors import UserError
 from dccm.exporting import format_names
 from dccm.exporting.formats import Format, find_format
@@ -24,7 +24,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_format_is_found_by_its_name(name: str) -> None:
     assert isinstance(find_format(name), Format)
     assert find_format(name).purpose
-    assert _completed(name[:3]).count(name) == 1
+    assert list(formats()).count(name) == 1
 
 
 def test_an_unknown_format_names_the_nearest(run: Path, tmp_path: Path) -> None:

@@ -54,6 +54,13 @@ def targets() -> Iterator[str]:
     yield from (*target_names(), *GROUPS)
 
 
+def formats() -> Iterator[str]:
+    """Formats that a run can be written in."""
+    from dccm.exporting import format_names
+
+    yield from format_names()
+
+
 def _settings(method: str) -> dict[str, Any]:
     from dccm.runs.config import make_config
 
