@@ -119,11 +119,10 @@ def print_exported(exported: "Exported", as_json: bool) -> None:
         lists = {name: [row._asdict() for row in getattr(exported, name)] for name in ("skipped", "missing")}
         print(json.dumps(exported._asdict() | {"output": str(exported.output)} | lists))
         return
-    images = exported.images - len(missing)
-    odd = f"; {len(skipped):,} skipped by the run are listed apart" if skipped else ""
-    _say(f"{images:,} images as {exported.format}{odd}.")
+    odd = f"; {counted(len(skipped), 'file')} skipped by the run, listed apart" if skipped else ""
+    _say(f"{counted(exported.images - len(missing), 'image')} as {exported.format}{odd}.")
     if missing:
-        _say(f"{len(missing):,} images of the run cannot be read any more; missing.csv says why.")
+        _say(f"{counted(len(missing), 'image')} of the run cannot be read any more; missing.csv says why.")
     for note in exported.notes:
         _say(note)
     _show(Output=exported.output)

@@ -70,7 +70,7 @@ def test_the_command_says_what_it_wrote(run: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["export", str(run), "--to", "csv", "-o", str(output), "-q"])
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines() == [
-        f"{COUNT} images as csv; 60 skipped by the run are listed apart.",
+        f"{COUNT} images as csv; 60 files skipped by the run, listed apart.",
         f"Output: {output}",
     ]
     again = CliRunner().invoke(app, ["export", str(run), "--to", "csv", "-o", str(output), "-q"])
