@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test lint slow browser chromium frontend frontend-check faults fuzz docs wheel oldest release sbom audit bench bench-check coverage clean
+.PHONY: setup demo test lint slow browser screenshots chromium frontend frontend-check faults fuzz docs wheel oldest release sbom audit bench bench-check coverage clean
 
 setup: .venv/ready
 
@@ -44,6 +44,10 @@ fuzz: setup
 browser: setup
 	cd frontend && npm ci --silent --no-fund --no-audit
 	$(BIN)/pytest -q -m browser
+
+# The pictures of the front page and the guides, of a run that is made for them; needs chromium.
+screenshots: setup
+	$(BIN)/python -m tools.screenshots
 
 chromium:
 	apt-get update -qq && apt-get install -y -qq chromium
