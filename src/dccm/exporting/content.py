@@ -11,6 +11,7 @@ from dccm.arrays import Floats
 from dccm.corrections.change import MARKS
 from dccm.corrections.of_run import corrected
 from dccm.corrections.state import State
+from dccm.data.passing import require_means
 from dccm.errors import UserError, require
 from dccm.exporting.originals import Originals
 from dccm.files import read_csv
@@ -95,6 +96,12 @@ class Content:
     on_progress: OnProgress = ignore
     missing: list[Missing] = field(default_factory=list)
     """Filled while images are written."""
+
+    def note_missing(self, row: int, error: Exception) -> None:
+        """An image cannot be read; what the whole process lacks ends it."""
+        require_means(error)
+        reason = str(getattr(error, "strerror", None) or error) or type(error).__name__
+        self.missing.append(Missing(self.rows.paths[row], reason))
 
 
 def rows_of(

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from dccm.data.passing import require_means
 from dccm.errors import UserError
 from dccm.exporting.content import Content, Missing, class_names
 from dccm.exporting.naming import FreeNames
@@ -30,7 +29,9 @@ def write_images(content: Content, folder: Path, *, by_cluster: bool, link: bool
     for row, found in each_image(content, link=link):
         inside = folders.get(int(content.rows.clusters[row]), "")
         stem, suffix = _name_of(content.rows.paths[row], found)
-        name = free.setdefault(inside, FreeNames()).take(stem, suffix)
+        names = free.setdefault(inside, FreeNames())
+        # All in one folder are known by their names without suffixes.
+        name = names.take(stem, suffix) if by_cluster else names.take(stem) + suffix
         target = folder / inside / name
         if isinstance(found, Path):
             target.symlink_to(found)
@@ -50,8 +51,7 @@ def each_image(content: Content, *, link: bool = False) -> Iterator[tuple[int, E
         try:
             found = content.originals.file(row) if link else content.originals.encoded(row)
         except Exception as error:  # Whatever is wrong with one image, the others go on.
-            require_means(error)
-            content.missing.append(Missing(content.rows.paths[row], _reason(error)))
+            content.note_missing(row, error)
         else:
             yield row, found
         content.on_progress(Stage("writing images", (row + 1) / count))
@@ -83,7 +83,3 @@ def _name_of(path: str, found: Encoded | Path) -> tuple[str, str]:
     place = PurePosixPath(path.replace("\\", "/"))
     suffix = found.suffix if isinstance(found, Encoded) else found.suffix.lower()
     return (place.stem if place.suffix.lower() == suffix else place.name), suffix
-
-
-def _reason(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or error) or type(error).__name__

@@ -17,6 +17,9 @@ from dccm.runs.contents import StoredSource
 from dccm.runs.directory import RunDirectory
 
 WITHOUT_IMAGES = "Say where they are now with --images, or export csv, jsonl or parquet, which need none"
+_THUMBNAIL = 192
+"""Longer side in pixels."""
+_TINY = 64
 _GONE = "it is not there any more"
 
 
@@ -119,15 +122,20 @@ def _content(path: Path) -> bytes:
     return content
 
 
-def as_png(item: Item, largest: int | None = None) -> bytes:
-    """An image as PNG, upright, with 8 bits, grey or colour.
-
-    Args:
-        item: The image.
-        largest: Its longer side is brought to this, if it is longer; None: it keeps its size.
-    """
+def as_png(item: Item) -> bytes:
+    """An image as PNG, upright, with 8 bits, grey or colour."""
     buffer = io.BytesIO()
-    picture(np.asarray(item) if isinstance(item, np.ndarray) else item, largest).save(buffer, "png")
+    picture(item).save(buffer, "png")
+    return buffer.getvalue()
+
+
+def as_thumbnail(item: Item) -> bytes:
+    """A small copy of an image: as PNG where that is tiny, else as JPEG."""
+    small, buffer = picture(item, _THUMBNAIL), io.BytesIO()
+    if max(small.size) <= _TINY:
+        small.save(buffer, "png")
+    else:
+        small.save(buffer, "jpeg", quality=88)
     return buffer.getvalue()
 
 

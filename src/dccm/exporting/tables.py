@@ -42,6 +42,13 @@ def columns_of(rows: Rows, part: slice) -> dict[str, Any]:
     return columns
 
 
+def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Columns of several parts as one."""
+    import pyarrow
+
+    return {name: pyarrow.concat_arrays([part[name] for part in parts]) for name in parts[0]}
+
+
 def as_lists(values: Any) -> Any:
     """Numbers (N, D) as a column of lists."""
     import pyarrow
