@@ -152,7 +152,9 @@ READS: dict[str, list[str]] = {
         "embedding.npy",
     ],
     "evaluate": ["assignments.csv", "source.json"],
-    "predict": ["model/model.json", "model/weights.safetensors", "model/outliers.safetensors"],
+    "predict": [
+        "model/model.json", "model/weights.safetensors", "model/outliers.safetensors", "result.json", "assignments.csv",
+    ],
     "resume": ["config.toml", "checkpoints/*.safetensors", "choice.json"],
 }  # fmt: skip
 """Files that each command reads."""

@@ -31,29 +31,33 @@ SETTINGS = {
     "width": 0.1,
     "checkpoint_minutes": 0,
 }
-SECONDS = 10
-"""That a command may take on a busy machine."""
+SECONDS, AT_MOST = 10, 60
+"""That a command may compute, and that it may take on a busy machine."""
 FEW = {"report": 120, "evaluate": 60, "predict": 60, "resume": 20}
 MANY = {"report": 2400, "evaluate": 1000, "predict": 1000, "resume": 600}
 
 
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def make_sound(folder: Path) -> Path:
     """A run with every file that there can be, and labels beside it."""
-    output = tmp_path_factory.mktemp("strangers") / "run"
+    output = folder / "run"
     cluster(IMAGES, 3, output=output, preset="paper", settings=SETTINGS, epochs=2, device="cpu", seed=0)
     curve = [0.5, 0.4]
     choice = Choice("auto", "pixels", 24, 0, [2, 3], curve, curve, curve, curve, 2, 3, "sure", [[0.0, 1.0, 0.5]])
     write_choice(output / "choice.json", choice)
     assert IMAGES.labels is not None
-    np.save(output.parent / "labels.npy", IMAGES.labels)
+    np.save(folder / "labels.npy", IMAGES.labels)
     return output
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_sound(tmp_path_factory.mktemp("strangers"))
 
 
 COMMANDS: dict[str, Callable[[Path], object]] = {
     "report": lambda run: write_report(RunDirectory(run)),
     "evaluate": lambda run: evaluate(run, run.parent / "labels.npy"),
-    "predict": lambda run: predict(run, IMAGES, device="cpu"),
+    "predict": lambda run: predict(run, IMAGES, device="cpu", output=run.parent / "new"),
     "resume": lambda run: cluster(IMAGES, output=run, resume=True, epochs=3, device="cpu"),
 }
 
@@ -63,13 +67,16 @@ def in_time() -> Iterator[None]:
     def stop(*_: object) -> None:
         raise TimeoutError
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGALRM, signal.SIGPROF)}
+    signal.alarm(AT_MOST)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
         signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def outcome(command: str, sound: Path, place: Path, seed: int) -> str:

@@ -9,6 +9,9 @@ from torch import Tensor, nn
 
 Features = npt.NDArray[np.float32]
 
+_LEAST_SPREAD = 1e-6
+"""Of the mean squared length of features: what is nearer is rounding, and images that are the same share a cluster."""
+
 
 class KMeansReadout(nn.Module):
     """Centres that k-means found among the features of all images.
@@ -39,15 +42,28 @@ class KMeansReadout(nn.Module):
         begin: dict[str, Any] = {"n_init": self.n_init} if start is None else {"n_init": 1, "init": start}
         # Without `copy_x` the features are centred in place and put back, which saves as much memory as they take.
         found = KMeans(self.n_clusters, random_state=seed, copy_x=False, **begin).fit(features)
+        self.keep(torch.from_numpy(found.cluster_centers_), found.inertia_ / len(features), features)
+
+    def keep(self, centres: Tensor, spread: float, features: Features) -> None:
+        """Take centres that were found.
+
+        Args:
+            centres: (K, D).
+            spread: Mean squared distance of features to their centre.
+            features: Of all images, (N, D).
+        """
+        rounding = _LEAST_SPREAD * float(np.einsum("nd,nd->", features, features)) / len(features)
         device = self.centres.device
-        self.centres = torch.from_numpy(found.cluster_centers_).to(device, torch.float32)
-        self.scale = torch.tensor(max(found.inertia_ / len(features), 1e-12), device=device)
+        self.centres = centres.to(device, torch.float32)
+        self.scale = torch.tensor(max(spread, rounding, 1e-12), device=device)
 
     def forward(self, features: Tensor) -> Tensor:
         """Soft assignment, (B, K): Student's t of the distance, in units of the mean distance to a centre."""
         if not self.centres.shape[1]:  # Before `fit`, while batch norm gathers its statistics.
             return features.new_full((len(features), self.n_clusters), 1 / self.n_clusters)
-        kernel = 1 / (1 + torch.cdist(features, self.centres).square() / self.scale)
+        # Far from the origin, distances as torch computes them for many rows have few digits, other ones in each row.
+        middle = self.centres.mean(dim=0)
+        kernel = 1 / (1 + torch.cdist(features - middle, self.centres - middle).square() / self.scale)
         return kernel / kernel.sum(dim=1, keepdim=True)
 
     def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: object) -> None:

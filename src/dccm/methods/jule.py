@@ -155,12 +155,13 @@ class JULEMethod(GradientMethod[JULEConfig]):
     def finish(self, loader: Loader) -> GradientMethod[Any]:
         """Cluster the final features from the beginning (JULE-RC), and keep the clusters' means."""
         calibrate(self, loader)
-        features = torch.from_numpy(features_of(self, loader))
+        found = features_of(self, loader)
+        features = torch.from_numpy(found)
         clusters = torch.from_numpy(self._merge(features, None, self.n_clusters))
         means = cluster_means(features, clusters)
-        spread = (features - means[clusters]).square().sum(dim=1).mean().clamp_min(1e-12)
+        spread = (features - means[clusters]).square().sum(dim=1).mean()
         assert self.readout is not None
-        self.readout.centres, self.readout.scale = means.to(loader.device), spread.to(loader.device)
+        self.readout.keep(means, spread.item(), found)
         self.clusters.forget()  # No longer needed.
         return self
 
