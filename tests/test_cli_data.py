@@ -94,7 +94,7 @@ def test_the_second_run_finds_the_images_prepared(
 ) -> None:
     flags = ["-k", 3, "--cache", tmp_path / "cache", *QUICK]
     assert dccm("cluster", classes, "-o", tmp_path / "a", *flags, monkeypatch=monkeypatch) == 0
-    monkeypatch.setattr("dccm.data.prepare.decode", lambda *_: pytest.fail("decoded again"))
+    monkeypatch.setattr("dccm.data.decoding.decode", lambda *_: pytest.fail("decoded again"))
     assert dccm("cluster", classes, "-o", tmp_path / "b", *flags, monkeypatch=monkeypatch) == 0
     assert list((tmp_path / "cache" / "images").iterdir())
 
@@ -164,7 +164,7 @@ def test_prepare_lists_what_is_odd_and_a_run_then_starts_at_once(
     assert "25 images of 16 x 16 x 1." in said
     assert "skipped    1/damaged.png: " in said
     assert "duplicate  0/copy.png is the same as 0/bar-00000.png" in said
-    monkeypatch.setattr("dccm.data.prepare.decode", lambda *_: pytest.fail("decoded again"))
+    monkeypatch.setattr("dccm.data.decoding.decode", lambda *_: pytest.fail("decoded again"))
     assert dccm("prepare", classes, *flags, "--json", monkeypatch=monkeypatch) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["images"], len(found["skipped"]), len(found["duplicates"])) == (25, 1, 1)

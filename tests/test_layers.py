@@ -10,9 +10,10 @@ import dccm
 
 ROOT = Path(dccm.__file__).parent
 ORDER = (
-    "errors", "files", "locks", "documents", "npy", "tensors", "machine", "arrays", "config", "presets", "data",
-    "networks", "correlations", "grouping", "training", "methods", "evaluation", "runs", "corrections", "experiments",
-    "progress", "estimators", "report", "gallery", "exporting", "commands", "printing", "options", "cli", "__main__",
+    "errors", "files", "locks", "documents", "npy", "tensors", "machine", "processes", "arrays", "config", "presets",
+    "data", "networks", "correlations", "grouping", "training", "methods", "evaluation", "runs", "corrections",
+    "fleet", "experiments", "progress", "estimators", "report", "gallery", "exporting", "commands", "printing",
+    "options", "cli", "__main__",
 )  # fmt: skip
 """Folders and single files beside them; each knows only those before it."""
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")

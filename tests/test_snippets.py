@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import urllib.request
 import zipfile
 from pathlib import Path
@@ -23,6 +24,7 @@ PAGES = [page for page in (ROOT / "README.md", *GUIDES) if shell_lines(page)]
 NOT_RUN = {
     "--device cuda:1": "needs a GPU",
     "all --datasets digits": "tests/experiments runs it",
+    "--engine ray": "tests/fleet runs it, where there is Ray",
     "demo": "`make wheel` runs it",
 }
 """A part of the line, and why; what is left is planned where it cannot be run."""
@@ -32,6 +34,8 @@ SMALLER = {
     "[KEY ...]": "",
     "~/data": "data",
     "/shared/results": "results",
+    "s3://": "",
+    "--processes 8": "--processes 2",
 }
 """What is written for a reader's images, clock and folders, and what stands here instead of it."""
 
@@ -66,6 +70,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with zipfile.ZipFile(world / name, "w") as archive:
             for path in sorted((world / "new-photos").rglob("*.png")):
                 archive.write(path, path.relative_to(world / "new-photos"))
+    for shard in ("shards/0.tar", "shards/1.tar", "bucket/0.tar", "bucket/photos/0.tar", "bucket/new/0.tar"):
+        (world / shard).parent.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(world / shard, "w") as archive:
+            archive.add(world / "new-photos", "")
     known_set(world / "data")
     told(world, "cluster photos -k 12 --encoder scratch --budget passes:1 -o clusters")
     told(world, "cluster photos -k 12 -m kmeans --encoder scratch -o other-clusters")

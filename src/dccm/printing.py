@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO
 
 from dccm.data.images import ImageSet
-from dccm.errors import counted, visible
+from dccm.errors import UserError, counted, visible
 from dccm.experiments.cells import Rows
 from dccm.experiments.formats import print_rich
 from dccm.files import csv_lines
@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # They come with torch, which takes seconds.
     from dccm.commands.predict import Predicted
     from dccm.commands.reproduce import Reproduced
     from dccm.evaluation.probe import Probed
+    from dccm.fleet.run import Summary
     from dccm.runs.run import Clustering
 
 _SHOWN = 20
@@ -98,6 +99,26 @@ def _print_assignments_as_json(predicted: "Predicted") -> None:
     named = f', "names": {json.dumps(predicted.names)}' if predicted.names else ""
     skipped = json.dumps([row._asdict() for row in predicted.image_set.skipped])
     print(f'], "skipped": {skipped}{named}}}')
+
+
+def print_shards(summary: "Summary", as_json: bool) -> None:
+    """What became of shards; those without a result are refused at the end, as another attempt may do them."""
+    missing = summary.missing
+    if as_json:
+        failed = [{"shard": done.shard, "node": done.node, "reason": done.reason} for done in missing]
+        print(json.dumps(asdict(summary) | {"missing": failed}))
+    else:
+        part = f"{summary.shards - len(missing):,} of {counted(summary.shards, 'shard')}"
+        _say(f"{counted(summary.images, 'image')} in {part}, {summary.skipped:,} skipped; see {summary.output}.")
+        if summary.passing:
+            print(
+                f"{summary.passing:,} of these could not be read just now; the same command tries their shards again."
+            )
+    for done in missing[:1]:
+        raise UserError(
+            f"{len(missing):,} of {summary.shards:,} shards could not be read; the first, {done.shard} on {done.node}: "
+            f"{done.reason} The same command tries them again."
+        )
 
 
 def print_embedded(embedded: "Embedded", as_json: bool) -> None:

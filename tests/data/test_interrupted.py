@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 import pytest
 
-from dccm.data import prepare as module
+from dccm.data import decoding as module
 from dccm.data.decode import Preparation, decode
 from dccm.data.images import ImageSet
 from dccm.data.prepare import prepare
@@ -29,11 +29,11 @@ GROUP, COMMIT = 4, 2
 CHILD = f"""
 import os, signal, sys
 from pathlib import Path
-from dccm.data import cache, prepare
+from dccm.data import cache, decoding, prepare
 from dccm.data.decode import Preparation
 from dccm.data.sources.folder import Folder
 
-prepare._GROUP, prepare._COMMIT = {GROUP}, {COMMIT}
+decoding._GROUP, decoding._COMMIT = {GROUP}, {COMMIT}
 folder, where, moment = sys.argv[1:]
 
 def die() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dccm.data import prepare as module
+from dccm.data import decoding as module
 from dccm.data.decode import Preparation, decode
 from dccm.data.duplicates import content_hash, find_duplicates
 from dccm.data.images import ImageSet

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from dccm.data.decode import Preparation
-from dccm.data.prepare import _decode, _read
+from dccm.data.decoding import outcome_of, read_item
 from dccm.data.read import open_source
 from dccm.errors import UserError
 from tests.data.pictures import png
@@ -36,7 +36,7 @@ class Reader:
 def _image(content: bytes, folder: Path) -> None:
     """Not even a sentence may come of one image: it would stop all others."""
     try:
-        outcome = _decode(content, WANTED)
+        outcome = outcome_of(content, WANTED)
     except UserError as error:
         raise AssertionError("one image stops the run") from error
     assert (outcome.pixels is not None) or outcome.reason
@@ -48,7 +48,7 @@ def _source(name: str) -> Callable[[bytes, Path], None]:
         path.write_bytes(content)
         source = open_source(path)
         for place in range(min(len(source), MOST_IMAGES)):
-            item = _read(source, place)
+            item = read_item(source, place)
             if isinstance(item, bytes):
                 _image(item, folder)
         assert len(list(source.skipped)) >= 0

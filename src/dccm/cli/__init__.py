@@ -8,8 +8,11 @@ from dccm.cli import (  # Their commands join those of the app.
     export,
     gallery,
     lists,
+    predict,
     reproduce,
 )
 from dccm.cli.app import app, main
 
-__all__ = ["app", "cache", "choose_k", "compare", "encoders", "export", "gallery", "lists", "main", "reproduce"]
+__all__ = [
+    "app", "cache", "choose_k", "compare", "encoders", "export", "gallery", "lists", "main", "predict", "reproduce",
+]  # fmt: skip

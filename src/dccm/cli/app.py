@@ -120,6 +120,7 @@ def cluster(
     data_root: option.DataRoot = None,
     cache: option.Cache = None,
     workers: option.Workers = None,
+    processes: option.Processes = None,
     device: option.Device = None,
     reject: option.Reject = None,
     resume: option.Resume = False,
@@ -153,6 +154,7 @@ def cluster(
             data_root=data_root,
             cache=cache,
             workers=workers,
+            processes=processes,
             reject=reject,
             resume=resume,
             watcher=display,
@@ -172,6 +174,7 @@ def prepare(
     data_root: option.DataRoot = None,
     cache: option.Cache = None,
     workers: option.Workers = None,
+    processes: option.Processes = None,
     quiet: option.Quiet = False,
     as_json: option.Json = False,
 ) -> None:
@@ -189,45 +192,10 @@ def prepare(
             data_root=data_root,
             cache=cache,
             workers=workers,
+            processes=processes,
             watcher=display,
         )
     print_prepared(image_set, as_json)
-
-
-@app.command(epilog="Example: dccm predict clusters new-photos/ -o new-assignments")
-def predict(
-    model: option.ModelFolder,
-    images: option.Images,
-    output: option.Output = None,
-    reject: option.Reject = None,
-    split: option.Split = "",
-    variant: option.Variant = "",
-    data_root: option.DataRoot = None,
-    cache: option.Cache = None,
-    workers: option.Workers = None,
-    device: option.AnyDevice = "auto",
-    quiet: option.Quiet = False,
-    as_json: option.Json = False,
-) -> None:
-    """Put new images into the clusters of a run. With confidence; as CSV, or into a folder with -o."""
-    from dccm.commands.predict import predict
-    from dccm.printing import print_predicted
-
-    with watched(quiet) as display:
-        predicted = predict(
-            model,
-            option.one_or_several(images),
-            output=output,
-            reject=reject,
-            split=split,
-            variant=variant,
-            data_root=data_root,
-            cache=cache,
-            workers=workers,
-            device=device,
-            watcher=display,
-        )
-    print_predicted(predicted, as_json, quiet)
 
 
 @app.command(epilog="Example: dccm evaluate clusters --labels labels.csv")

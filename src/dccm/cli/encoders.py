@@ -1,6 +1,6 @@
 """Commands about pretrained encoders."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,35 +13,34 @@ from dccm.cli.interruption import watched
 def embed(
     images: option.Images,
     encoder: option.Encoder = "efficientnet-lite0",
-    output: option.Output = None,
+    output: option.AnyOutput = None,
     image_size: Annotated[int | None, typer.Option(min=8, help="Side to which images are brought before.")] = None,
     split: option.Split = "",
     variant: option.Variant = "",
     data_root: option.DataRoot = None,
     cache: option.Cache = None,
     workers: option.Workers = None,
+    processes: option.ByShard = None,
+    engine: option.Engine = None,
     device: option.AnyDevice = "auto",
     quiet: option.Quiet = False,
     as_json: option.Json = False,
 ) -> None:
     """Write a vector per image by a pretrained encoder. They are kept in the cache for later runs."""
     from dccm.commands.embed import embed
-    from dccm.printing import print_embedded
+    from dccm.commands.shards import by_shards, embed_shards
+    from dccm.printing import print_embedded, print_shards
 
+    given: dict[str, Any] = {"output": output, "image_size": image_size, "device": device}
+    given |= {"split": split, "variant": variant, "data_root": data_root, "cache": cache, "workers": workers}
+    named = option.one_or_several(images)
+    if by_shards(output, engine, processes):
+        with watched(quiet) as display:
+            done = embed_shards(named, encoder, engine=engine, processes=processes, watcher=display, **given)
+        print_shards(done, as_json)
+        return
     with watched(quiet) as display:
-        embedded = embed(
-            option.one_or_several(images),
-            encoder,
-            output=output,
-            image_size=image_size,
-            split=split,
-            variant=variant,
-            data_root=data_root,
-            cache=cache,
-            workers=workers,
-            device=device,
-            watcher=display,
-        )
+        embedded = embed(named, encoder, watcher=display, **given)
     print_embedded(embedded, as_json)
 
 

@@ -7,7 +7,7 @@ import typer
 
 from dccm.cli import completion as complete
 
-KINDS = "Folder, archive, parquet, .npy, .npz, list of paths (.txt, .csv)"
+KINDS = "Folder, archive, parquet, .npy, .npz, list (.txt, .csv), s3://bucket"
 
 _IMAGES = KINDS + ', name of "dccm datasets", or - (list on standard input)'
 OneSource = Annotated[str, typer.Argument(metavar="IMAGES", help=_IMAGES + ".")]
@@ -52,6 +52,16 @@ AnyDevice = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, c
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Decides every random draw.")]
 Cache = Annotated[Path | None, typer.Option(metavar="FOLDER", help="For prepared images; default $DCCM_CACHE.")]
 Workers = Annotated[int | None, typer.Option(min=1, metavar="N", help="Threads that decode images.")]
+AnyOutput = Annotated[
+    str | None, typer.Option("-o", "--output", metavar="FOLDER", help="For all that is written; or s3://bucket/out.")
+]
+ByShard = Annotated[
+    int | None, typer.Option("--processes", min=1, metavar="N", help="Do shards beside each other, a file for each.")
+]
+Engine = Annotated[
+    str | None, typer.Option(metavar="processes|ray", help="Who does shards: this machine, or a Ray cluster.")
+]
+Processes = Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes that read shards.")]
 DataRoot = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Official files of data sets; else downloaded.")]
 Split = Annotated[str, typer.Option(metavar="train|test", help="These images alone.")]
 Variant = Annotated[str, typer.Option(metavar="NAME", help="Of a data set: fine, CIFAR-100's 100 classes.")]

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from glob import has_magic
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -9,6 +10,7 @@ from dccm.commands.inputs import take_inputs, with_encoder
 from dccm.commands.reading import Reading, open_images
 from dccm.config import Settings, parse_budget
 from dccm.data.datasets import DATASETS, data_set_name
+from dccm.data.storage import is_address
 from dccm.errors import choose
 from dccm.progress import SILENT, Watcher
 from dccm.report import write_report
@@ -113,6 +115,9 @@ def default_output(images: Any) -> Path:
     """The run directory of images for which none is named."""
     if not isinstance(images, str | Path) or str(images) == "-":
         return Path("dccm-run")
+    if isinstance(images, str) and (is_address(images) or has_magic(images)):
+        parts = [part for part in images.split("/")[2 if is_address(images) else 0 :] if part and not has_magic(part)]
+        images = parts[-1] if parts else "run"
     place = Path(images)
     if place.name in ("", ".."):  # This folder, or the one above it.
         place = place.resolve()

@@ -29,11 +29,12 @@ class Taken(NamedTuple):
 
 def take_inputs(source: Source | ImageSet, config: RunConfig, watcher: Watcher, **reading: Unpack[Reading]) -> Taken:
     """Read images as settings want them, and let the encoder that they name look at them."""
-    cache, workers = reading.get("cache"), reading.get("workers")
+    cache = reading.get("cache")
+    using: Any = {name: reading.get(name) for name in ("cache", "workers", "processes")}
     encoder = encoder_for(config, cache)
     sizes: dict[str, Any] = {"image_size": config.data.image_size, "fit": config.data.fit}
     sizes["up_to"] = encoder.preprocessing.side if encoder else None
-    image_set = read(source, watcher, cache=cache, workers=workers, **sizes)
+    image_set = read(source, watcher, **using, **sizes)
     told: dict[str, Any] = {"cache": cache, "on_progress": watcher.training, "say": watcher.say}
     inputs, pretrained = inputs_of(image_set, encoder, **told)
     return Taken(image_set, inputs, encoder, pretrained, views_of(image_set, encoder, config, **told))

@@ -25,6 +25,8 @@ class Opening(TypedDict, total=False):
     """Of a data set by name: other classes or images than those that the paper clusters."""
     data_root: str | Path | None
     """Folder with the files of data sets by name."""
+    processes: int | None
+    """That list and prepare shards."""
 
 
 class Reading(Opening, total=False):

@@ -1,5 +1,6 @@
 """New images follow the corrected ones: they go where those went that the model takes for the same cluster."""
 
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +42,12 @@ class Following:
         self.names = dict(state.groups.names)
         self.ways = [_ways(state, predicted == cluster, cluster, features) for cluster in range(n_clusters)]
         self._taken: list[Numbers] = []
+
+    def afresh(self) -> "Following":
+        """The same for other images, none of which was looked at."""
+        other = copy(self)
+        other._taken = []
+        return other
 
     def look(self, features: Floats) -> None:
         """Take in the features of the next new images, (B, D): which way they go for each cluster of the model."""

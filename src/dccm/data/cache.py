@@ -33,6 +33,7 @@ FILES = ("images.npy", "kept.i64", "hashes.u64", "manifest.csv")
 SKIPPED, PASSING = "skipped", "passing"
 """Why an image is not there: for good, or as long as something beside it is wrong."""
 _PIECE = 1 << 20
+_COLUMNS = b"path,status,reason,hash\n"
 
 
 class Outcome(NamedTuple):
@@ -87,7 +88,7 @@ class Writer:
             self._files[name] = file
         if not self.progress.sizes:
             self._files["images.npy"].write(_header((0, *self.shape)))
-            self._write("manifest.csv", b"path,status,reason,hash\n")
+            self._write("manifest.csv", _COLUMNS)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -114,6 +115,20 @@ class Writer:
     def _write(self, name: str, content: bytes) -> None:
         self._files[name].write(content)
         self.progress.checksums[name] = crc32(content, self.progress.checksums[name])
+
+    def join(self, part: "Writer") -> None:
+        """Take in all that another preparation holds; its images follow those that are here."""
+        progress = self.progress
+        kept = np.fromfile(part.folder / "kept.i64", dtype=np.int64)
+        self._write("kept.i64", (kept + progress.done).tobytes())
+        for name, head in (("images.npy", HEAD), ("hashes.u64", 0), ("manifest.csv", len(_COLUMNS))):
+            with (part.folder / name).open("rb") as file:
+                file.seek(head)
+                while content := file.read(_PIECE):
+                    self._write(name, content)
+        progress.grey &= part.progress.grey
+        progress.images += part.progress.images
+        progress.done += part.progress.done
 
     def commit(self) -> None:
         """From here on a stopped preparation goes on behind what was appended so far.

@@ -7,42 +7,27 @@ import shutil
 import tempfile
 import warnings
 import weakref
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import numpy as np
-from PIL import Image
-
-from dccm.arrays import Bytes
-from dccm.data.cache import SKIPPED, Outcome, Writer, locked
-from dccm.data.decode import Preparation, decode
-from dccm.data.duplicates import content_hash, find_duplicates
+from dccm.data.cache import SKIPPED, Writer, locked
+from dccm.data.decode import Preparation
+from dccm.data.decoding import fill, outcome_of, read_item
+from dccm.data.duplicates import find_duplicates
 from dccm.data.images import ImageSet, Origin
-from dccm.data.passing import is_passing, require_means
+from dccm.data.parts import fill_by_processes
+from dccm.data.passing import require_means
 from dccm.data.prepared import Prepared, open_prepared, read_manifest, read_skipped
-from dccm.data.sources.base import Item, Source
+from dccm.data.sources.base import Source
+from dccm.data.sources.sharded import Shards
 from dccm.errors import UserError, require
 from dccm.files import amount, cache_folder, disk_error
 from dccm.machine import keep_memory
 
 OnImages = Callable[[int, int], None]
 """Called with images done and images in all."""
-_Given = TypeVar("_Given")
-_Made = TypeVar("_Made")
-
-_GROUP = 16
-"""Images that a thread decodes at a time."""
-_GROUP_BYTES = 8 * 1024 * 1024
-"""Or fewer, if they are in memory already and take so much of it."""
-_LONGEST_REASON = 300
-_AHEAD = 16
-"""Groups for each thread that may wait to be written, so that decoding goes on while the disk is slow."""
-_COMMIT = 128
-"""Groups between two points from which a stopped preparation goes on."""
 
 
 def prepare(
@@ -51,6 +36,7 @@ def prepare(
     *,
     cache: str | Path | None = None,
     workers: int | None = None,
+    processes: int | None = None,
     on_progress: OnImages | None = None,
     say: Callable[[str], None] | None = None,
 ) -> ImageSet:
@@ -61,6 +47,7 @@ def prepare(
         wanted: What each is brought to.
         cache: Folder of the cache; None: the user's.
         workers: Threads that decode; None: one for each processor.
+        processes: That share these threads and the shards of a source of shards; None: this one alone.
         on_progress: Called with images done and images in all.
         say: Called with a sentence that the user should read.
     """
@@ -78,7 +65,7 @@ def prepare(
                     say("The images have changed since they were prepared; they are prepared anew.")
                     (folder / "manifest.json").unlink()
                 _require_room(folder, source, wanted)
-                prepared = _fill(folder, source, wanted, workers or os.cpu_count() or 1, on_progress)
+                prepared = _fill(folder, source, wanted, workers or os.cpu_count() or 1, processes or 1, on_progress)
                 if source.changed():
                     say("Images changed while they were read; the next run reads them again.")
     except (MemoryError, RuntimeError) as error:  # The latter is of threads that cannot be started.
@@ -111,23 +98,25 @@ def _key(source: Source, wanted: Preparation) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def _fill(folder: Path, source: Source, wanted: Preparation, threads: int, on_progress: OnImages | None) -> Prepared:
+def _fill(
+    folder: Path, source: Source, wanted: Preparation, threads: int, processes: int, on_progress: OnImages | None
+) -> Prepared:
     """Decode what is not decoded yet, and complete the preparation."""
     shape = (*wanted.size, wanted.channels or 3)
+
+    def on_done(done: int) -> None:
+        if on_progress is not None:
+            on_progress(done, len(source))
+
     with Writer(folder, shape, source.fingerprint()) as writer, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Whatever Pillow finds odd about a picture that it can read.
         keep_memory()  # A third of the time went into handing memory back and forth for every picture.
         if writer.progress.done == 0:
             writer.note((path, SKIPPED, reason, "") for path, reason in source.skipped)
-        groups = _groups(source, writer.progress.done)
-        for number, outcomes in enumerate(_in_order(lambda g: [_decode(i, wanted) for i in g], groups, threads)):
-            start = writer.progress.done
-            writer.append((source.names[start + place] for place in range(len(outcomes))), outcomes)
-            if number % _COMMIT == _COMMIT - 1:
-                writer.commit()
-            if on_progress is not None:
-                on_progress(writer.progress.done, len(source))
-        writer.commit()
+        if isinstance(source, Shards) and processes > 1:
+            fill_by_processes(writer, source, wanted, threads, processes, on_done)
+        else:
+            fill(writer, source, wanted, threads, on_done)
         _require_some(folder, source, writer)
         grey = wanted.channels is None and writer.progress.grey
         writer.finish(_description(source, wanted), left_out=len(source.skipped), to_grey=grey)
@@ -137,79 +126,9 @@ def _fill(folder: Path, source: Source, wanted: Preparation, threads: int, on_pr
     return prepared
 
 
-def _in_order(function: Callable[[_Given], _Made], things: Iterable[_Given], threads: int) -> Iterator[_Made]:
-    """`map` on several threads, a little ahead of whoever takes the results."""
-    waiting: deque[Future[_Made]] = deque()
-    pool = ThreadPoolExecutor(threads)
-    try:
-        for thing in things:
-            waiting.append(pool.submit(function, thing))
-            if len(waiting) > _AHEAD * threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _groups(source: Source, start: int) -> Iterator[list[Item | Exception]]:
-    """Images from a place on, a few at a time."""
-    group: list[Item | Exception] = []
-    for place in range(start, len(source)):
-        group.append(_read(source, place))
-        if len(group) == _GROUP or sum(map(_in_memory, group)) >= _GROUP_BYTES:
-            yield group
-            group = []
-    if group:
-        yield group
-
-
-def _in_memory(item: Item | Exception) -> int:
-    """Bytes that an image takes before it is decoded."""
-    if isinstance(item, Image.Image):
-        return item.width * item.height * len(item.getbands())
-    return len(item) if isinstance(item, bytes) else int(getattr(item, "nbytes", 0))
-
-
 def _can_be_read(source: Source, places: list[int], wanted: Preparation) -> bool:
     """Whether the cause why images could not be read is gone for any of them."""
-    return any(not _decode(_read(source, place), wanted).passing for place in places)
-
-
-def _read(source: Source, place: int) -> Item | Exception:
-    try:
-        return source.read(place)
-    except Exception as error:  # Whatever is wrong with one image must not stop the others.
-        return error
-
-
-def _decode(item: Item | Exception, wanted: Preparation) -> Outcome:
-    if isinstance(item, Exception):
-        return _not_read(item)
-    try:
-        pixels = decode(item, wanted)
-    except Exception as error:  # Decoders of damaged files raise nearly everything.
-        return _not_read(error)
-    grey = pixels.shape[2] == 1 or (_equal(pixels, 0, 1) and _equal(pixels, 0, 2))
-    return Outcome(pixels, content_hash(pixels), grey, "")
-
-
-def _not_read(error: Exception) -> Outcome:
-    require_means(error)
-    return Outcome(None, b"", False, _reason(error), is_passing(error))
-
-
-def _equal(pixels: Bytes, one: int, other: int) -> bool:
-    """Whether two channels are the same."""
-    return np.array_equal(pixels[..., one], pixels[..., other])
-
-
-def _reason(error: Exception) -> str:
-    """What is wrong, in a line; Pillow names its own buffer where there is no file name."""
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    if "cannot identify image file" in text:
-        text = "not an image of a known format"
-    return " ".join(text.split())[:_LONGEST_REASON] or type(error).__name__
+    return any(not outcome_of(read_item(source, place), wanted).passing for place in places)
 
 
 def _description(source: Source, wanted: Preparation) -> dict[str, Any]:

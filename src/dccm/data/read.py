@@ -1,6 +1,7 @@
 """Images of whatever kind the user has: the one door to all sources."""
 
 from collections.abc import Callable, Iterable
+from glob import has_magic
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from dccm.arrays import SMALLEST_SIDE, USUAL_SIDES, Fit
 from dccm.data.datasets import DATASETS, data_set_name, open_benchmark
-from dccm.data.decode import Preparation
+from dccm.data.decode import SUFFIXES, Preparation
 from dccm.data.duplicates import content_hashes, find_duplicates
 from dccm.data.images import ImageSet, Origin, as_bytes, with_channels
 from dccm.data.look import sampled
@@ -24,10 +25,15 @@ from dccm.data.sources.listing import STDIN, Listing
 from dccm.data.sources.objects import HuggingFace, Torch
 from dccm.data.sources.parquet import Parquet
 from dccm.data.sources.several import Several, Sources
+from dccm.data.sources.sharded import open_shards
 from dccm.data.sources.subset import of_split
+from dccm.data.storage import is_address
 from dccm.errors import UserError, choose, did_you_mean, require
 
-_KINDS = "a folder of images, a zip or tar archive, a parquet, .npy or .npz file, or a list of paths (.txt, .csv)"
+_KINDS = (
+    "a folder of images, a zip or tar archive, a parquet, .npy or .npz file, a list of paths (.txt, .csv), or an "
+    "address such as s3://bucket/photos"
+)
 
 _GIVE = f"Give {_KINDS}."
 
@@ -45,6 +51,7 @@ def read_images(
     data_root: str | Path | None = None,
     cache: str | Path | None = None,
     workers: int | None = None,
+    processes: int | None = None,
     on_progress: OnImages | None = None,
     on_download: OnBytes | None = None,
     say: Callable[[str], None] | None = None,
@@ -67,6 +74,7 @@ def read_images(
         data_root: Folder with the files of a data set by name; None: in the user's cache folder.
         cache: Where prepared images are kept; None: the user's cache folder.
         workers: Threads that decode; None: one for each processor.
+        processes: That list and prepare shards; None: this one alone.
         on_progress: Called with images done and images in all.
         on_download: Called with bytes downloaded and bytes in all.
         say: Called with a sentence that the user should read.
@@ -81,12 +89,14 @@ def read_images(
         split=split,
         variant=variant,
         data_root=data_root,
+        processes=processes,
         on_download=on_download,
     )
     if isinstance(source, ArraySource):
         return _taken(source, size, fit, channels)
     wanted = Preparation(size or (_usual_size(source) if up_to is None else _own_size(source, up_to)), fit, channels)
-    return prepare(source, wanted, cache=cache, workers=workers, on_progress=on_progress, say=say)
+    using: Any = {"cache": cache, "workers": workers, "processes": processes}
+    return prepare(source, wanted, **using, on_progress=on_progress, say=say)
 
 
 def open_source(
@@ -96,22 +106,26 @@ def open_source(
     split: str = "",
     variant: str = "",
     data_root: str | Path | None = None,
+    processes: int | None = None,
     on_download: OnBytes | None = None,
 ) -> Source:
     """The source that fits what the user gave.
 
     Args:
         images: An array (N, H, W) or (N, H, W, C), a tensor (N, C, H, W); a list of paths, of images of Pillow or of
-            arrays; the path of a folder, an archive, a parquet or array file, or a list; a data set of torch or Hugging
-            Face; an `ImageSet`, a `Source`, the name of a data set, or several of all these as `Sources`.
+            arrays; the path of a folder, an archive, a parquet or array file, or a list; an address that fsspec knows,
+            or a pattern such as `shards/*.tar`, of shards; a data set of torch or Hugging Face; an `ImageSet`, a
+            `Source`, the name of a data set, or several of all these as `Sources`.
         class_folders: As for `read_images`, and so are the others.
         split: Only the images of this split.
         variant: Of a data set by name.
         data_root: Folder with the files of a data set by name.
+        processes: That list shards; None: this one alone.
         on_download: Called with bytes downloaded and bytes in all.
     """
     if isinstance(images, Sources):
         opening: Any = {"split": split, "variant": variant, "data_root": data_root, "on_download": on_download}
+        opening["processes"] = processes
         return Several(images, [open_source(each, class_folders=class_folders, **opening) for each in images])
     name = data_set_name(images)
     require(
@@ -122,7 +136,7 @@ def open_source(
         source = open_benchmark(name, data_root, variant=variant, on_progress=on_download)
     else:
         chosen = _split_by_key(images, split)
-        source, split = _opened(chosen), "" if chosen is not images else split
+        source, split = _opened(chosen, processes), "" if chosen is not images else split
     if class_folders:
         source.label_by_folder()
     return of_split(source, split) if split else source
@@ -143,13 +157,15 @@ def _split_by_key(images: Any, split: str) -> Any:
     return images[choose(split, known, "split", "dataset.keys()")]
 
 
-def _opened(images: Any) -> Source:
+def _opened(images: Any, processes: int | None) -> Source:
     if isinstance(images, Source):
         return images
     if isinstance(images, ImageSet):
         return _of_image_set(images)
+    if isinstance(images, str) and is_address(images):
+        return open_shards(images, processes)
     if isinstance(images, str | Path):
-        return _open_path(Path(images))
+        return _open_path(Path(images), processes)
     require(not hasattr(images, "getexif"), "images must be several, got one image of Pillow. Give a list: [image].")
     if hasattr(images, "column_names"):
         return HuggingFace(images)
@@ -173,9 +189,11 @@ def _of_image_set(image_set: ImageSet) -> ArraySource:
     return source
 
 
-def _open_path(path: Path) -> Source:
+def _open_path(path: Path, processes: int | None) -> Source:
     if str(path) == STDIN:
         return Listing(path)
+    if has_magic(str(path)) and not path.exists():
+        return open_shards(str(path), processes)
     meant = did_you_mean(str(path), DATASETS)
     require(path.exists(), f"There is no file, folder or data set {path}.{meant} {_GIVE}")
     require(
@@ -183,6 +201,8 @@ def _open_path(path: Path) -> Source:
     )
     if path.is_dir():
         files = sorted([*path.glob("*.parquet"), *path.glob("data/*.parquet")])
+        if _holds_archives(path):
+            return open_shards(str(path), processes)
         return Parquet(files, path) if files else Folder(path)
     name = path.name.lower()
     if name.endswith((".npy", ".npz")):
@@ -196,6 +216,18 @@ def _open_path(path: Path) -> Source:
     if name.endswith((".txt", ".csv")):
         return Listing(path)
     raise UserError(f"{path} is of no kind that can be read. {_GIVE}")
+
+
+def _holds_archives(folder: Path) -> bool:
+    """Whether tar archives lie in a folder, and neither images nor folders nor parquet files beside them."""
+    names = [entry.name.lower() for entry in folder.iterdir() if not entry.name.startswith(".")]
+    others = any(entry.is_dir() for entry in folder.iterdir())
+    known = (*SUFFIXES, ".parquet")
+    return (
+        not others
+        and any(name.endswith(TAR_SUFFIXES) for name in names)
+        and not any(name.endswith(known) for name in names)
+    )
 
 
 def _fits(image_set: ImageSet, size: Size | None, channels: int | None) -> bool:

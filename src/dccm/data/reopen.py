@@ -29,7 +29,7 @@ def reopened(place: str) -> Source | None:
         source = BENCHMARKS[benchmark].read(Path(path), variant)
         source.place = whole
     else:
-        source = open_source(Path(whole))
+        source = open_source(whole)
     return of_split(source, split) if split else source
 
 

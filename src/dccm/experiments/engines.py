@@ -1,17 +1,15 @@
 """Who makes the runs of a grid: processes of this machine, or those of a Ray cluster."""
 
-import multiprocessing
 import os
 import signal
-import threading
 import time
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import BaseContext
 from typing import Any, NamedTuple, Protocol
 
-from dccm.errors import UserError, choose
+from dccm.errors import choose
 from dccm.experiments.targets import Need
 from dccm.experiments.worker import Outcome, Work, do
+from dccm.processes import context, end_with_parent, join_cluster
 
 ENGINES = ("processes", "ray")
 _MODULES = ("dccm.commands.reproduce", "torch._dynamo", "sklearn.cluster", "sklearn.decomposition", "scipy.optimize")
@@ -64,7 +62,7 @@ class Processes:
 
     def __init__(self, work: Work, jobs: int) -> None:
         self.work, self.at_once = work, jobs
-        self._context = _context()
+        self._context = context(_MODULES)
         self._running: dict[str, tuple[Any, Connection]] = {}
 
     def start(self, need: Need) -> None:
@@ -103,15 +101,6 @@ class Processes:
         self._running.clear()
 
 
-def _context() -> BaseContext:
-    """Processes that have all modules at once where the system can do that; torch takes seconds to import."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(_MODULES))
-    return context
-
-
 def _died(code: int | None) -> Outcome:
     how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
     return Outcome("failed", f"The process {how}; it may have needed more memory than there is.")
@@ -121,7 +110,7 @@ def _in_process(work: Work, need: Need, pipe: Connection) -> None:
     """What a process does: one run, and no longer than the one that began it."""
     import torch
 
-    _end_with_parent()
+    end_with_parent()
     if work.threads is not None:
         torch.set_num_threads(work.threads)
     key, told = need.spec.key, float("-inf")
@@ -135,18 +124,6 @@ def _in_process(work: Work, need: Need, pipe: Connection) -> None:
     pipe.send(Message(key, 1.0, outcome=do(work, need, tell)))
 
 
-def _end_with_parent() -> None:
-    """A grid that was killed leaves nothing behind that goes on."""
-    parent = multiprocessing.parent_process()
-
-    def watch() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
 class RayCluster:
     """Runs as tasks of a Ray cluster, whose machines all see the results folder and the data.
 
@@ -156,8 +133,7 @@ class RayCluster:
     """
 
     def __init__(self, work: Work, jobs: int) -> None:
-        self._ray = _import_ray()
-        _join_cluster(self._ray)
+        self._ray = join_cluster()
         processors = int(self._ray.cluster_resources().get("CPU", 1))
         self.at_once = jobs if jobs > 1 else max(1, processors)
         self._work = self._ray.put(work)
@@ -193,22 +169,3 @@ def _in_ray(work: Work, need: Need) -> Outcome:
 
 def _tell_nobody(done: float, seconds_left: float | None) -> None:
     """Tasks of Ray say nothing before they end."""
-
-
-def _join_cluster(ray: Any) -> None:
-    """The cluster that RAY_ADDRESS names, or one that begins on this machine."""
-    try:
-        if not ray.is_initialized():
-            ray.init(log_to_driver=False)
-    except Exception as error:  # Ray says what it is in words alone.
-        reason = f"{error}".strip().split("\n")[0].rstrip(".")
-        way = "Set RAY_ADDRESS to a cluster that is up, or leave out engine"
-        raise UserError(f"engine 'ray' could not join or start a cluster: {reason}. {way}.") from error
-
-
-def _import_ray() -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise UserError("engine 'ray' needs Ray. Get it with: pip install 'dccm[ray]'; or leave it out.") from error
-    return ray

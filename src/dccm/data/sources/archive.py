@@ -13,6 +13,7 @@ from dccm.data.decode import MOST_BYTES, SUFFIXES
 from dccm.data.images import Skipped
 from dccm.data.names import Names, is_too_long, shortened
 from dccm.data.sources.base import Source
+from dccm.data.sources.webdataset import Classes
 from dccm.errors import UserError, counted, require
 
 TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
@@ -94,6 +95,10 @@ class Zip(Archive):
         self.names = Names(member.filename for member in self._members)
         self._require_images()
 
+    def close(self) -> None:
+        """Let go of the archive."""
+        self._zip.close()
+
     def read(self, index: int) -> bytes:
         """The bytes of one member."""
         with self._zip.open(self._members[index]) as file:
@@ -131,10 +136,16 @@ class Tar(Archive):
             raise _broken(path, error) from error
         self.in_order = not isinstance(self._tar.fileobj, io.BufferedReader)  # But a decompressor.
         self._places: list[tuple[int, int]] = []
-        self.names = Names(self._listed())
+        classes = Classes()
+        self.names = Names(self._listed(classes))
         self._require_images()
+        self.labels = classes.labels()
 
-    def _listed(self) -> Iterator[str]:
+    def close(self) -> None:
+        """Let go of the archive."""
+        self._tar.close()
+
+    def _listed(self, classes: Classes) -> Iterator[str]:
         """Names of the images; a damaged archive ends where the damage is."""
         limit = MOST_GROWTH * self.path.stat().st_size + MOST_BYTES
         while (member := self._next()) is not None:
@@ -145,7 +156,10 @@ class Tar(Archive):
                 self.skipped.append(Skipped(shortened(member.name), "not a regular file"))
             elif self._accept(member.name, member.size):
                 self._places.append((member.offset_data, member.size))
+                classes.image(member.name)
                 yield member.name
+            elif classes.is_class(member.name, member.size):
+                classes.note(member.name, self._content(member.offset_data, member.size))
 
         self._check_rest(limit)
 
@@ -193,14 +207,16 @@ class Tar(Archive):
 
     def read(self, index: int) -> bytes:
         """The bytes of one member."""
-        start, size = self._places[index]
+        content = self._content(*self._places[index])
+        if len(content) < self._places[index][1]:
+            raise OSError("the archive ends within it")
+        return content
+
+    def _content(self, start: int, size: int) -> bytes:
         file = self._tar.fileobj
         assert file is not None
         file.seek(start)
-        content = bytes(file.read(size))
-        if len(content) < size:
-            raise OSError("the archive ends within it")
-        return content
+        return bytes(file.read(size))
 
 
 def _broken(path: Path, error: Exception) -> UserError:

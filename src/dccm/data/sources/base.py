@@ -61,6 +61,9 @@ class Source(ABC):
         """Whether what it lists has changed since; cheap, so some sources cannot tell before they are listed again."""
         return False
 
+    def close(self) -> None:  # noqa: B027 - most have nothing open
+        """Let go of open files; nothing is read any more."""
+
     def fingerprint(self) -> str:
         """Changes when the source does; cheap, so made of sizes and times rather than of contents."""
         return ""

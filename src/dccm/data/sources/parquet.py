@@ -70,6 +70,11 @@ class Parquet(Source):
             raise ValueError("the row holds no bytes of an image")
         return content
 
+    def close(self) -> None:
+        """Let go of the files."""
+        for table in self._tables:
+            table.close()
+
     def fingerprint(self) -> str:
         """Sizes and times of the files."""
         return self._fingerprint

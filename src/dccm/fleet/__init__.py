@@ -1,0 +1,1 @@
+"""More images than one machine holds: each shard by itself, by processes or by the machines of a Ray cluster."""
