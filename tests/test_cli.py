@@ -18,8 +18,8 @@ QUICK = ["--epochs", "2", "--quiet"]
 QUICK += ["--set", "batch_size=20", "--set", "mini_batch=8", "--set", "critic_positions=2", "--set", "starts=1"]
 RUN_FILES = {
     "assignments.csv", "assignments.parquet", "checkpoints", "config.toml", "duplicates.csv", "embedding.npy",
-    "embedding.parquet", "history.jsonl", "model", "report.html", "result.json", "skipped.csv", "source.json",
-    "thumbnails.npz",
+    "embedding.parquet", "history.jsonl", "judgement.json", "map_thumbnails.npz", "model", "near_duplicates.csv",
+    "report.html", "result.json", "skipped.csv", "source.json", "thumbnails.npz",
 }  # fmt: skip
 
 

@@ -72,6 +72,7 @@ def test_documents_have_the_keys_that_the_page_says(
     assert answer("predict", "run", "photos", "-q")["skipped"][0]["path"] == "two/broken.png"
     assert len(answer("prepare", "photos", "-q")["duplicates"]) == 1
     answer("compare", "run", "run")
+    answer("judge", "run", "run", "-q")
     assert Path(answer("report", "run")["report"]).is_file()
     assert answer("corrections", "run", "--export", "changes.jsonl") == {"changes": 0}
     assert answer("export", "run", "--to", "csv", "-q")["output"] == "run.csv"

@@ -13,6 +13,7 @@ from dccm.experiments.cells import Rows
 from dccm.experiments.formats import print_rich
 from dccm.files import csv_lines
 from dccm.runs.contents import ASSIGNMENT_COLUMNS, assignment_rows
+from dccm.runs.judgement import measures, trust
 from dccm.runs.parquet import parquet_available
 
 _MOVED_SHOWN = 20
@@ -22,6 +23,7 @@ if TYPE_CHECKING:  # They come with torch, which takes seconds.
     from dccm.commands.compare import Compared
     from dccm.commands.embed import Embedded
     from dccm.commands.export import Exported
+    from dccm.commands.judge import Judged
     from dccm.commands.predict import Predicted
     from dccm.commands.reproduce import Reproduced
     from dccm.evaluation.probe import Probed
@@ -185,6 +187,20 @@ def print_compared(compared: "Compared", as_json: bool) -> None:
         print(visible(f"moved  {path}: {first} -> {second}"))
     if len(compared.moved) > _MOVED_SHOWN:
         print(f"{len(compared.moved) - _MOVED_SHOWN:,} more; --json has all.")
+
+
+def print_judged(judged: "Judged", as_json: bool) -> None:
+    """Each measure with its value, in words, and what it cannot say."""
+    record = judged.judgement
+    if as_json:
+        print(json.dumps(asdict(record) | {"information": record.information}))
+        return
+    print(visible(trust(record).headline))
+    for name, value, sign, says, cannot in measures(record):
+        shown = "-" if value is None else f"{value:.3f}"
+        print(visible(f"\n{name:13s} {shown:>6s}  {sign}\n  {says}\n  But: {cannot}", keep="\n"))
+    print()
+    _show(Record=judged.directory.judgement, Report=judged.directory.report)
 
 
 def print_probed(probed: "Probed", as_json: bool) -> None:

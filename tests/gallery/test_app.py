@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from dccm.gallery.app import make_app
 from dccm.gallery.gallery import Gallery, opened
 from dccm.runs.directory import RunDirectory
+from dccm.runs.judgement import Judgement, write_judgement
 from tests.gallery.runs import HOSTILE, write_gallery_run
 
 
@@ -229,3 +230,13 @@ def test_a_run_that_nobody_can_find_the_images_of_still_shows_its_clusters(tmp_p
     assert gone is None or client.get(f"/image/x/{gone}/thumb").status_code == 404
     assert client.get("/api/map").status_code == 400
     assert "embedding.npy" in client.get("/api/map").json()["error"]
+
+
+def test_what_the_run_is_worth_is_told_with_words(client: TestClient, gallery: Gallery) -> None:
+    assert client.get("/api/judgement").json()["record"] is None
+    judged = Judgement(9, 0.9, 0.9, 0.3, [0.3], 9, 1.0, 1.0, [1.0])
+    write_judgement(gallery.directory.judgement, judged)
+    told = client.get("/api/judgement").json()
+    assert told["record"]["unmoved"] == 1
+    assert told["measures"][0]["name"] == "perturbation"
+    assert told["trust"]["headline"].startswith("Do not trust")  # The run has a warning of its own.

@@ -14,8 +14,9 @@ from sklearn.datasets import load_sample_image
 import dccm.report
 from dccm.errors import visible
 from dccm.report import write_report
-from dccm.report.page import image_uri
+from dccm.report.pictures import image_uri
 from dccm.runs.directory import RunDirectory
+from dccm.runs.judgement import Again, Judgement, write_judgement
 from tests.report.runs import HOSTILE_PATHS, Page, change_result, decoded, page_of, write_csv, write_run
 
 
@@ -34,7 +35,7 @@ def digits_page(tmp_path_factory: pytest.TempPathFactory) -> Page:
         "<td>0.692</td>",
         "True labels were used for evaluation only",
         "1 of 10 clusters hold no image. Ask for fewer clusters.",
-        "60 files were not clustered; the first 50 are shown",
+        "60 files were skipped; the first 50 are shown",
         "at most 3 (epoch 1)",
         "0.1.0",
         "entropy of cluster sizes",
@@ -95,8 +96,8 @@ def test_cards_come_largest_first_and_an_empty_cluster_says_so(digits_page: Page
     sizes = [int(found[1]) for card in cards if (found := re.search(r"<p>(\d+) image", card))]
     assert len(sizes) == 10
     assert sizes == sorted(sizes, reverse=True)
-    assert "Cluster 3</h3>" in cards[0]
-    assert "Cluster 9</h3>" in cards[-1]
+    assert ">Cluster 3</bdi></h3>" in cards[0]
+    assert ">Cluster 9</bdi></h3>" in cards[-1]
     assert "This cluster holds no image." in cards[-1]
 
 
@@ -119,9 +120,11 @@ def test_mean_confidence_of_a_cluster_counts_all_of_its_images(tmp_path: Path) -
     assert "mean confidence 0.25" in second
 
 
-def test_a_single_epoch_shows_points(tmp_path: Path) -> None:
+def test_a_single_epoch_is_told_in_words_and_draws_no_single_points(tmp_path: Path) -> None:
     page = page_of(write_run(tmp_path, epochs=1))
-    assert len(page.all("circle")) == 4 + 3
+    assert not page.all("circle")
+    assert "This run has one epoch, so there are no curves of its training: loss 0.698, graph 0.110" in page.text
+    assert "linked pairs 0.106" in page.text
 
 
 def test_an_empty_history_gives_a_page_without_curves_and_without_empty_frames(tmp_path: Path) -> None:
@@ -138,7 +141,8 @@ def test_an_empty_history_gives_a_page_without_curves_and_without_empty_frames(t
 
 def test_a_history_of_losses_alone_has_no_frame_for_signs_of_collapse(tmp_path: Path) -> None:
     run = write_run(tmp_path)
-    (run / "history.jsonl").write_text(json.dumps({"epoch": 1, "passes": 1.0, "loss": 0.5}) + "\n")
+    lines = [json.dumps({"epoch": epoch, "passes": 1.0, "loss": 0.5}) for epoch in (1, 2)]
+    (run / "history.jsonl").write_text("\n".join(lines))
     page = page_of(run)
     assert len(page.all("figure")) == 3
     assert "Signs of collapse" not in page.text
@@ -148,7 +152,7 @@ def test_a_history_of_losses_alone_has_no_frame_for_signs_of_collapse(tmp_path: 
 def test_a_loss_term_of_any_name_is_drawn_and_other_figures_are_not(tmp_path: Path) -> None:
     run = write_run(tmp_path)
     record = {"epoch": 1, "passes": 1.0, "loss": 0.5, "<rotation>": 0.3, "note": "text", "broken": float("nan")}
-    (run / "history.jsonl").write_text(json.dumps(record) + "\n")
+    (run / "history.jsonl").write_text("\n".join(json.dumps(record | {"epoch": epoch}) for epoch in (1, 2)))
     legend = re.findall(r"</svg>([^<]+) <b>", page_of(run).text)
     assert legend == ["even share", "loss", "&lt;rotation&gt;"]
 
@@ -217,7 +221,10 @@ def test_the_report_reads_runs_and_knows_nothing_of_methods_or_training() -> Non
     modules = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
     modules |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     parts = {".".join(name.split(".")[:2]) for name in modules if name.startswith("dccm")}
-    assert parts == {"dccm.arrays", "dccm.data", "dccm.errors", "dccm.files", "dccm.report", "dccm.runs"}
+    assert parts == {
+        "dccm.arrays", "dccm.corrections", "dccm.data", "dccm.errors", "dccm.evaluation", "dccm.files", "dccm.grouping",
+        "dccm.report", "dccm.runs",
+    }  # fmt: skip
 
 
 def test_a_reliability_diagram_and_outliers_are_there_only_where_they_are_known(tmp_path: Path) -> None:
@@ -240,3 +247,18 @@ def test_a_reliability_diagram_and_outliers_are_there_only_where_they_are_known(
     assert "7 images below 0.500 were rejected" in page
     assert "1 image is far from all others" in page
     assert page.split('class="strip"')[1].count("<img") >= 1
+
+
+def test_a_run_that_was_judged_says_what_it_is_worth_and_what_that_cannot_say(tmp_path: Path) -> None:
+    run = write_run(tmp_path)
+    change_result(run, warnings=[])
+    page = page_of(run).text
+    assert "These clusters were not judged yet." in page
+    assert 'id="judgement"' not in page
+    other = Again('<b>"another"</b>', 1, 1797, 0.9, 0.9, [0.9] * 10)
+    write_judgement(run / "judgement.json", Judgement(9, 0.9, 0.9, 0.3, [], 9, 0.99, 0.98, [], [other]))
+    page = page_of(run).text
+    assert "The signs are good" in page
+    assert page.count("good sign") == 3
+    assert page.count("says little") == 1
+    assert "&lt;b&gt;&#34;another&#34;&lt;/b&gt; (seed 1)" in page

@@ -126,16 +126,15 @@ def test_a_result_comes_back(directory: RunDirectory) -> None:
     assert directory.read_result().warnings == []
 
 
-def test_thumbnails_are_the_surest_images_of_each_cluster(directory: RunDirectory) -> None:
-    images = bars(60, side=8).images
-    confidences = np.random.default_rng(0).uniform(size=60)
-    directory.write_thumbnails(
-        images, Assignments([""] * 60, np.arange(60) % 2 * 3, confidences, *np.zeros((2, 60), bool))
-    )
+def test_thumbnails_come_back_and_smaller_ones_of_the_map(directory: RunDirectory) -> None:
+    images = bars(60, side=80).images
+    directory.write_thumbnails(images, np.array([7, 3, 59]))
     found = directory.read_thumbnails(60)
-    assert len(found.row) == 48
-    assert np.array_equal(found.images, images[found.row])
-    assert found.row[:24].tolist() == sorted(range(0, 60, 2), key=lambda row: -confidences[row])[:24]
+    assert found.row.tolist() == [7, 3, 59]
+    assert np.array_equal(found.images, images[[7, 3, 59]])
+    mapped = directory.read_thumbnails(60, of_map=True)
+    assert mapped.row.tolist() == list(range(60))
+    assert mapped.images.shape == (60, 40, 40, 1)
 
 
 @pytest.mark.parametrize("name", ["config.toml", "letter.txt"])

@@ -4,7 +4,9 @@ import json
 import os
 import random
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +125,15 @@ def harm_tensors(path: Path, draw: random.Random) -> None:
     write_tensors(path, tensors, document)
 
 
+def harm_log(path: Path, draw: random.Random) -> None:
+    """One more change, which the log itself would have refused."""
+    kind = draw.choice(["merge", "rename", "move", "split", "create", "undo", "other"])
+    fields: dict[str, Any] = {"cluster": 1, "name": "a", "clusters": [0, 1], "images": [0], "parts": [[7, [0]]]}
+    what = json.dumps(harm_document(fields, draw))
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("INSERT INTO changes (time, who, kind, what) VALUES ('', '', ?, ?)", (kind, what))
+
+
 def harm_file(path: Path, draw: random.Random) -> None:
     """Something else stands in the place of a file."""
     path.unlink()
@@ -144,13 +155,16 @@ HARMS: dict[str, list[Harm]] = {
     ".csv": [harm_lines, harm_lines, harm_bytes, harm_file],
     ".npy": [harm_head, harm_bytes, harm_file],
     ".npz": [harm_arrays, harm_bytes, harm_head, harm_file],
+    ".sqlite": [harm_log, harm_log, harm_bytes, harm_file],
     ".safetensors": [harm_tensors, harm_tensors, harm_bytes, harm_file],
 }
 READS: dict[str, list[str]] = {
     "report": [
         "result.json", "history.jsonl", "assignments.csv", "thumbnails.npz", "skipped.csv", "choice.json",
-        "embedding.npy",
+        "embedding.npy", "judgement.json", "labels.csv", "duplicates.csv", "near_duplicates.csv", "map_thumbnails.npz",
+        "corrections.sqlite",
     ],
+    "judge": ["judgement.json", "result.json", "assignments.csv"],
     "evaluate": ["assignments.csv", "source.json"],
     "predict": [
         "model/model.json", "model/weights.safetensors", "model/outliers.safetensors", "result.json", "assignments.csv",

@@ -13,7 +13,11 @@ import pytest
 
 from dccm import UserError, cluster
 from dccm.commands.evaluate import evaluate
+from dccm.commands.judge import judge
 from dccm.commands.predict import predict
+from dccm.corrections.change import Change
+from dccm.corrections.of_run import open_log
+from dccm.data.images import Duplicate
 from dccm.data.synthetic import bars
 from dccm.report import write_report
 from dccm.runs.choice import Choice, write_choice
@@ -33,8 +37,8 @@ SETTINGS = {
 }
 SECONDS, AT_MOST = 10, 60
 """That a command may compute, and that it may take on a busy machine."""
-FEW = {"report": 120, "evaluate": 60, "predict": 60, "resume": 20}
-MANY = {"report": 2400, "evaluate": 1000, "predict": 1000, "resume": 600}
+FEW = {"report": 120, "judge": 40, "evaluate": 60, "predict": 60, "resume": 20}
+MANY = {"report": 2400, "judge": 1000, "evaluate": 1000, "predict": 1000, "resume": 600}
 
 
 def make_sound(folder: Path) -> Path:
@@ -44,6 +48,11 @@ def make_sound(folder: Path) -> Path:
     curve = [0.5, 0.4]
     choice = Choice("auto", "pixels", 24, 0, [2, 3], curve, curve, curve, curve, 2, 3, "sure", [[0.0, 1.0, 0.5]])
     write_choice(output / "choice.json", choice)
+    directory = RunDirectory(output)
+    log = open_log(directory, directory.read_assignments(), 3)
+    log.add(Change(kind="rename", cluster=1, name="bars"), "somebody")
+    log.close()
+    directory.write_near_duplicates([Duplicate(IMAGES.names[1], IMAGES.names[0])])
     assert IMAGES.labels is not None
     np.save(folder / "labels.npy", IMAGES.labels)
     return output
@@ -56,6 +65,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 COMMANDS: dict[str, Callable[[Path], object]] = {
     "report": lambda run: write_report(RunDirectory(run)),
+    "judge": lambda run: judge(run, run),
     "evaluate": lambda run: evaluate(run, run.parent / "labels.npy"),
     "predict": lambda run: predict(run, IMAGES, device="cpu", output=run.parent / "new"),
     "resume": lambda run: cluster(IMAGES, output=run, resume=True, epochs=3, device="cpu"),

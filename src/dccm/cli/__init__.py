@@ -7,6 +7,7 @@ from dccm.cli import (  # Their commands join those of the app.
     encoders,
     export,
     gallery,
+    judge,
     lists,
     predict,
     reproduce,
@@ -14,5 +15,6 @@ from dccm.cli import (  # Their commands join those of the app.
 from dccm.cli.app import app, main
 
 __all__ = [
-    "app", "cache", "choose_k", "compare", "encoders", "export", "gallery", "lists", "main", "predict", "reproduce",
+    "app", "cache", "choose_k", "compare", "encoders", "export", "gallery", "judge", "lists", "main", "predict",
+    "reproduce",
 ]  # fmt: skip

@@ -254,11 +254,15 @@ def probe(
 
 
 @app.command(epilog="Example: dccm report clusters")
-def report(run: option.Run, as_json: option.Json = False) -> None:
+def report(
+    run: option.Run,
+    labels: Annotated[Path | None, typer.Option(metavar="FILE", help="True labels, as for evaluate.")] = None,
+    as_json: option.Json = False,
+) -> None:
     """Write the report of a run anew, from its files alone."""
     from dccm.printing import print_outcome
     from dccm.report import write_report
     from dccm.runs.directory import RunDirectory
 
-    page = str(write_report(RunDirectory(run)))
+    page = str(write_report(RunDirectory(run), labels))
     print_outcome({"report": page}, page, as_json)

@@ -18,7 +18,7 @@ dccm groups unlabelled images into clusters. Three things people do:
 
 _GROUPS = {
     "From images to clusters": ("cluster", "predict", "demo", "choose-k", "prepare", "embed"),
-    "Look and correct": ("serve", "corrections", "export", "report", "compare", "evaluate", "probe"),
+    "Look and correct": ("serve", "corrections", "export", "report", "judge", "compare", "evaluate", "probe"),
     "Choose from": ("methods", "presets", "encoders", "datasets"),
 }
 _OTHERS = "More"

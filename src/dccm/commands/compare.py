@@ -56,7 +56,7 @@ def compare(first: str | Path, second: str | Path, labels: str | Path | None = N
         labels: As for `evaluate`; None: none are known.
     """
     one, other = (RunDirectory(run).read_assignments() for run in (first, second))
-    places, names = _common(one, other)
+    places, names = common_rows(one, other)
     require(bool(names), f"{first} and {second} have no image in common. Compare runs of the same images.")
     clusters = one.clusters[places[0]], other.clusters[places[1]]
     matches = _matches(*clusters)
@@ -68,7 +68,7 @@ def compare(first: str | Path, second: str | Path, labels: str | Path | None = N
     return Compared(len(names), float(ari), float(nmi), matches, _moved(names, *clusters, matches), known)
 
 
-def _common(one: Assignments, other: Assignments) -> tuple[tuple[list[int], list[int]], list[str]]:
+def common_rows(one: Assignments, other: Assignments) -> tuple[tuple[list[int], list[int]], list[str]]:
     """Rows in both of the images that both have, and their names."""
     rows = {name: row for row, name in enumerate(other.paths)}
     names = [(row, rows[name], name) for row, name in enumerate(one.paths) if name in rows]

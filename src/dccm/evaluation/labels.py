@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dccm.data.names import shortened
 from dccm.documents import named_if_broken
 from dccm.errors import require
 from dccm.files import read_csv
@@ -55,7 +56,7 @@ def _by_name(path: Path, names: Sequence[str], place: Path | None) -> npt.NDArra
     labels = [stated.get(name) for name in names]
     if None in labels:  # Spelt otherwise than in the run.
         labels = _by_place(stated, names, path, place)
-    missing = [name for name, label in zip(names, labels) if not label]
+    missing = [shortened(name) for name, label in zip(names, labels) if not label]
     require(
         not missing,
         f"{path} has no label for {len(missing)} of the {len(names)} images, the first is {missing[:1]}. Add them.",

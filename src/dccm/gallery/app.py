@@ -44,6 +44,7 @@ def make_app(gallery: Gallery, who: str) -> Starlette:
         Route("/api/images", api.images),
         Route("/api/rows", api.rows),
         Route("/api/image/{row:int}", api.image),
+        Route("/api/judgement", api.judgement),
         Route("/api/map", api.map),
         Route("/api/points", api.points),
         Route("/api/log", api.log),
@@ -111,6 +112,9 @@ class _Api:
 
     async def image(self, request: Request) -> Response:
         return _json(await _aside(lambda: self._gallery.neighbours(request.path_params["row"])))
+
+    async def judgement(self, _: Request) -> Response:
+        return _json(await _aside(self._gallery.judgement))
 
     async def map(self, _: Request) -> Response:
         return _binary(await _aside(self._gallery.map))

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from dccm.gallery.pictures import Pictures
 from dccm.gallery.space import Space, scaled
 from dccm.runs.contents import NO_CLUSTER, StoredSource
 from dccm.runs.directory import RunDirectory
+from dccm.runs.judgement import measures, read_judgement, trust
 
 _SAMPLES = 8
 """Images that stand for a cluster."""
@@ -184,6 +185,13 @@ class Gallery:
         """The cluster of each image, as 32-bit numbers."""
         with self.log.current() as replay:
             return replay.state.clusters.astype("<i4").tobytes()
+
+    def judgement(self) -> dict[str, Any]:
+        """What the run is worth as far as that can be said without labels: the record, and its measures in words."""
+        judged = read_judgement(self.directory.judgement)
+        said = [measure._asdict() for measure in measures(judged)] if judged else []
+        trusted = trust(judged, len(self.result.warnings))._asdict()
+        return {"record": asdict(judged) if judged else None, "measures": said, "trust": trusted}
 
     def changes(self) -> list[dict[str, Any]]:
         """The newest entries of the log, the newest first."""

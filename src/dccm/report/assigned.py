@@ -13,7 +13,7 @@ from dccm.arrays import Bytes
 from dccm.data.images import ImageSet
 from dccm.files import write_atomically
 from dccm.report import plots
-from dccm.report.page import Thumbnail, image_uri
+from dccm.report.pictures import Thumbnail, image_uri
 from dccm.report.templates import fill
 from dccm.runs.contents import Assignments
 from dccm.runs.directory import RunDirectory

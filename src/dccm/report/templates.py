@@ -6,7 +6,7 @@ from typing import Any
 import jinja2
 
 from dccm.errors import visible
-from dccm.report.words import decimal_text, number_text, percent_text
+from dccm.report.words import amount, decimal_text, number_text, percent_text
 
 
 def fill(name: str, **values: Any) -> str:
@@ -24,7 +24,7 @@ def fill(name: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number_text, "decimal": decimal_text, "percent": percent_text}
+    environment.filters |= {"number": number_text, "decimal": decimal_text, "percent": percent_text, "amount": amount}
     # What charts are labelled with comes from files too; lines of the page itself stay lines.
     return visible(environment.get_template(name).render(**values), keep="\n")
 

@@ -7,7 +7,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from dccm.errors import counted
+from dccm.errors import counted, visible
 from dccm.runs.contents import Assignments
 
 MOST_LEAVES = 200
@@ -18,15 +18,19 @@ _WIDTH, _LEFT, _RIGHT = 640, 150, 628
 _STEP, _TOP, _BELOW = 26, 8, 34
 """Height of a leaf, and room above and below."""
 _PICTURE = 22
+_LETTERS = 16
+"""Of a name, beside the picture."""
 
 
 class Leaf(NamedTuple):
     """A cluster in the drawing."""
 
-    cluster: int
+    title: str
+    anchor: str
+    """Place of its card on the page."""
     size: int
     picture: str
-    """Data URI of its surest image; empty: none is kept."""
+    """Data URI of an image of it; empty: none is kept."""
 
 
 class _Node(NamedTuple):
@@ -100,13 +104,15 @@ def _leaf_order(merges: NDArray[np.float64], count: int) -> list[int]:
 
 
 def _leaf(leaf: Leaf, y: float) -> Markup:
-    link = Markup('<a href="#cluster-{}"><text class="label" x="{}" y="{:.1f}">Cluster {}</text>{}</a>')
+    link = Markup('<a href="#{}"><text class="label" x="{}" y="{:.1f}">{}</text>{}</a>')
+    title = visible(leaf.title)
+    short = title if len(title) <= _LETTERS else f"{title[: _LETTERS - 1]}…"
     picture = Markup("")
     if leaf.picture:
         place = (_LEFT - _PICTURE - 8, y - _PICTURE / 2, _PICTURE, _PICTURE)
         picture = Markup('<image href="{}" x="{}" y="{:.1f}" width="{}" height="{}"/>').format(leaf.picture, *place)
-    tooltip = Markup("<title>Cluster {}: {}</title>").format(leaf.cluster, counted(leaf.size, "image"))
-    return link.format(leaf.cluster, 0, y + 4.5, leaf.cluster, picture + tooltip)
+    tooltip = Markup("<title>{}: {}</title>").format(title, counted(leaf.size, "image"))
+    return link.format(leaf.anchor, 0, y + 4.5, short, picture + tooltip)
 
 
 def _lines(merges: NDArray[np.float64], places: Mapping[int, float]) -> Markup:

@@ -1,6 +1,7 @@
 """Numbers as the page writes them; what is no number is a dash."""
 
 import math
+from collections.abc import Sequence
 
 
 def number_of(value: object) -> float:
@@ -34,3 +35,13 @@ def duration_text(seconds: float) -> str:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def amount(count: int, one: str, many: str) -> str:
+    """How many of something, in the right form: `1 file was`, `2 files were`."""
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words in a row: `3`, `3 and 5`, `3, 5 and 7`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)

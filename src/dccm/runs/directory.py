@@ -37,9 +37,10 @@ from dccm.runs.contents import (
     config_text,
     parse_config,
 )
+from dccm.runs.members import Rows, mapped_rows
 from dccm.runs.parquet import as_text, row_groups, write_parquet
 from dccm.runs.result import RunResult, result_from
-from dccm.runs.thumbnails import read_thumbnails, write_thumbnails
+from dccm.runs.thumbnails import for_map, read_thumbnails, write_thumbnails
 
 _LOCK = "run.lock"
 _REPAIR = "take a sound copy, or write the folder anew"
@@ -62,10 +63,14 @@ class RunDirectory:
         self.names = self.path / "names.csv"
         self.encoder = self.path / "encoder.json"
         self.thumbnails = self.path / "thumbnails.npz"
+        self.map_thumbnails = self.path / "map_thumbnails.npz"
         self.skipped = self.path / "skipped.csv"
         self.duplicates = self.path / "duplicates.csv"
+        self.near_duplicates = self.path / "near_duplicates.csv"
+        self.labels = self.path / "labels.csv"
         self.result = self.path / "result.json"
         self.choice = self.path / "choice.json"
+        self.judgement = self.path / "judgement.json"
         self.model = self.path / "model"
         self.checkpoints = self.path / "checkpoints"
         self.milestones = self.path / "milestones"
@@ -155,9 +160,18 @@ class RunDirectory:
         """The skipped files; none if nothing was noted."""
         return [Skipped(**row) for row in _left_out(self.skipped, Skipped._fields)]
 
-    def read_duplicates(self) -> list[Duplicate]:
-        """The images that are there twice; none if nothing was noted."""
-        return [Duplicate(**row) for row in _left_out(self.duplicates, Duplicate._fields)]
+    def read_duplicates(self, *, near: bool = False) -> list[Duplicate]:
+        """The images that are there twice, or those that are nearly the same; none if nothing was noted."""
+        path = self.near_duplicates if near else self.duplicates
+        return [Duplicate(**row) for row in _left_out(path, Duplicate._fields)]
+
+    def write_near_duplicates(self, pairs: Iterable[Duplicate]) -> None:
+        """Write which images are nearly the same as an earlier one."""
+        write_csv(self.near_duplicates, Duplicate._fields, pairs)
+
+    def write_labels(self, names: Iterable[str], labels: Iterable[Any]) -> None:
+        """Write true classes, for the report and for `evaluate`."""
+        write_csv(self.labels, ("path", "label"), zip(names, labels))
 
     def write_history(self, history: Sequence[Mapping[str, Any]]) -> None:
         """Write one line of JSON for each epoch."""
@@ -252,14 +266,16 @@ class RunDirectory:
             check(sound, f"features must be float32 (N, D), got {features.dtype} {features.shape}")
             return features
 
-    def write_thumbnails(self, images: Bytes, assignments: Assignments) -> None:
-        """Keep the most confident images of each cluster, and some outliers."""
-        write_thumbnails(self.thumbnails, images, assignments)
+    def write_thumbnails(self, images: Bytes, rows: Rows) -> None:
+        """Keep these images for the report, and others, smaller, for its map."""
+        write_thumbnails(self.thumbnails, Thumbnails(images[rows], rows))
+        write_thumbnails(self.map_thumbnails, for_map(images, mapped_rows(len(images))))
 
-    def read_thumbnails(self, n_images: int) -> Thumbnails:
-        """The most confident images; `n_images` is how many the run has."""
-        with _reading(self.thumbnails):
-            return read_thumbnails(self.thumbnails, n_images)
+    def read_thumbnails(self, n_images: int, *, of_map: bool = False) -> Thumbnails:
+        """The images that were kept; `n_images` is how many the run has."""
+        path = self.map_thumbnails if of_map else self.thumbnails
+        with _reading(path):
+            return read_thumbnails(path, n_images)
 
     def write_result(self, result: RunResult) -> None:
         """Write `result.json`."""

@@ -9,8 +9,10 @@ from typing import Any
 
 from dccm.arrays import Inputs
 from dccm.data.images import ImageSet
+from dccm.data.near_duplicates import near_duplicates
 from dccm.errors import counted, require
 from dccm.evaluation.baseline import Baseline
+from dccm.evaluation.confusion import disagreements
 from dccm.evaluation.metrics import scores
 from dccm.methods.base import encoder_of
 from dccm.networks.feature_encoder import FeatureEncoder
@@ -21,7 +23,10 @@ from dccm.runs.contents import Assignments, Begun, StoredConfig, config_text, pa
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import Pretrained
 from dccm.runs.fitting import Fitted, fewer_at_once, fit, new_model
+from dccm.runs.judgement import write_judgement
 from dccm.runs.judging import surety_of
+from dccm.runs.measuring import judge_model
+from dccm.runs.members import DISAGREEMENTS, PAIRS, rows_of_pairs, shown_rows
 from dccm.runs.model import Assigned, Model
 from dccm.runs.result import Cost, RunResult, pretrained_note
 from dccm.training.checkpoint import Checkpoint, CheckpointFolder
@@ -107,6 +112,9 @@ def run(
         fitted.model.reject_below = reject and threshold(reject, assigned.confidences)
         on_progress(Stage("writing results", 0.0))
         result = _fill(directory, image_set, config, fitted, assigned, baseline)
+        features = directory.read_embedding()
+        judged = judge_model(fitted.model, inputs, image_set.images, features, assigned.clusters, encoder)
+        write_judgement(directory.judgement, judged)
         on_progress(Stage("writing results", 1.0))
     return Clustering(directory, result, image_set, fitted.model)
 
@@ -163,10 +171,22 @@ def _fill(
     fitted.model.save(directory.model)
     directory.write_history(fitted.history)
     directory.write_assignments(assignments)
-    directory.write_thumbnails(image_set.images, assignments)
+    _write_shown(directory, image_set, assignments)
     result = _result(image_set, config, fitted, assigned, assignments, baseline)
     directory.write_result(result)
     return result
+
+
+def _write_shown(directory: RunDirectory, image_set: ImageSet, assignments: Assignments) -> None:
+    """Write what the report shows and nothing else needs."""
+    names, labels = image_set.names, image_set.labels
+    near = near_duplicates(image_set.images, names, image_set.duplicates)
+    directory.write_near_duplicates(near)
+    also = rows_of_pairs(names, [*image_set.duplicates[:PAIRS], *near[:PAIRS]])
+    if labels is not None:
+        directory.write_labels(names, labels)
+        also += disagreements(labels, assignments.clusters, assignments.confidences)[:DISAGREEMENTS].tolist()
+    directory.write_thumbnails(image_set.images, shown_rows(assignments, directory.read_embedding(), also))
 
 
 def _result(

@@ -1,4 +1,4 @@
-"""Small pictures in a run directory: those that the report shows, as `thumbnails.npz`."""
+"""Small pictures in a run directory: those that the report shows, and smaller ones for its map."""
 
 import io
 from pathlib import Path
@@ -6,28 +6,32 @@ from pathlib import Path
 import numpy as np
 
 from dccm.arrays import Bytes
+from dccm.data.resize import resized
 from dccm.documents import check
 from dccm.files import write_atomically
 from dccm.npy import read_arrays
-from dccm.runs.contents import Assignments, Thumbnails
+from dccm.runs.contents import Thumbnails
+from dccm.runs.members import Rows
 
-_SHOWN = 24
-"""Most confident images of a cluster, and outliers, that the report shows."""
 _LARGEST = 1_000_000_000
 """Bytes that all of them may have."""
+_ON_MAP = 40
+"""Longer side of a picture on the map, in pixels."""
 
 
-def write_thumbnails(path: Path, images: Bytes, assignments: Assignments) -> None:
-    """Keep the most confident images of each cluster, and some outliers."""
-    clusters, confidences = assignments.clusters, assignments.confidences
-    chosen = [np.flatnonzero(assignments.outliers)[:_SHOWN]]
-    for cluster in np.unique(clusters):
-        members = np.flatnonzero(clusters == cluster)
-        chosen.append(members[np.argsort(-confidences[members], kind="stable")[:_SHOWN]])
-    rows = np.array(list(dict.fromkeys(np.concatenate(chosen[1:] + chosen[:1]).tolist())), dtype=np.int64)
+def write_thumbnails(path: Path, thumbnails: Thumbnails) -> None:
+    """Keep some images, with their rows."""
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, images=images[rows], row=rows)
+    np.savez_compressed(buffer, images=thumbnails.images, row=thumbnails.row)
     write_atomically(path, buffer.getvalue())
+
+
+def for_map(images: Bytes, rows: Rows) -> Thumbnails:
+    """Copies that are small enough for hundreds of them."""
+    height, width = images.shape[1:3]
+    scale = min(1.0, _ON_MAP / max(height, width))
+    size = (max(1, round(height * scale)), max(1, round(width * scale)))
+    return Thumbnails(resized(images[rows], size, "stretch"), rows)
 
 
 def read_thumbnails(path: Path, n_images: int) -> Thumbnails:
