@@ -61,7 +61,7 @@ ByShard = Annotated[
 Engine = Annotated[
     str | None, typer.Option(metavar="processes|ray", help="Who does shards: this machine, or a Ray cluster.")
 ]
-Processes = Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes that read shards.")]
+Readers = Annotated[int | None, typer.Option("--processes", min=1, metavar="N", help="So many read shards.")]
 DataRoot = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Official files of data sets; else downloaded.")]
 Split = Annotated[str, typer.Option(metavar="train|test", help="These images alone.")]
 Variant = Annotated[str, typer.Option(metavar="NAME", help="Of a data set: fine, CIFAR-100's 100 classes.")]
