@@ -41,6 +41,8 @@ class Rows:
     paths: Sequence[str]
     clusters: npt.NDArray[np.int64]
     """As corrected; `NO_CLUSTER` for those that were rejected."""
+    predicted: npt.NDArray[np.int64]
+    """What the model said, before anybody corrected it or an image was rejected."""
     names: dict[int, str]
     """Of clusters that people gave one."""
     confidences: npt.NDArray[np.floating[Any]]
@@ -116,6 +118,7 @@ def rows_of(
     return Rows(
         paths=assignments.paths,
         clusters=state.clusters,
+        predicted=assignments.clusters,
         names=dict(names),
         confidences=assignments.confidences,
         corrected=(state.clusters != first.clusters) | state.placed,

@@ -23,7 +23,7 @@ OTHERS = 8
 """How many are asked."""
 _FEWEST_COLUMNS = 16
 """Features that each of them sees at least, where there are so many."""
-_FLOOR = 1e-6
+FLOOR = 1e-6
 """Smallest probability that is told from zero, so that its logarithm exists."""
 _HOTTEST = 5.0
 """Largest logarithm of a temperature; the coldest is as far on the other side."""
@@ -31,7 +31,7 @@ _HOTTEST = 5.0
 
 def tempered(probabilities: Floats, temperature: float) -> Floats:
     """Probabilities with their logarithms divided by the temperature, (B, K); which one is largest stays."""
-    logits = np.log(np.maximum(probabilities.astype(np.float64), _FLOOR)) / temperature
+    logits = np.log(np.maximum(probabilities.astype(np.float64), FLOOR)) / temperature
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
     scaled: Floats = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
     return scaled
