@@ -26,8 +26,10 @@ from dccm.runs.config import make_config
 from dccm.runs.directory import RunDirectory
 from dccm.runs.model import Model
 
-KEEPS_IMAGES = ("spectral", "agglomerative")
-"""Methods that compare a new image with all that they know."""
+REFUSED = dict.fromkeys(("spectral", "agglomerative", "nmf"), "it keeps its images") | {
+    "decnn": "it needs the operation"
+}
+"""Methods that cannot be exported, and why."""
 
 
 def opened(content: bytes | Path) -> Any:
@@ -120,8 +122,8 @@ def untrained(method: str, shape: ImageShape, **settings: Any) -> Model:
 def test_each_method_is_exported_or_says_why_not(method: str) -> None:
     model = untrained(method, ImageShape(3, 32, 32), **({"starts": 1} if method in ("dccm", "dac") else {}))
     images = np.random.default_rng(0).integers(0, 256, (40, 32, 32, 3), dtype=np.uint8)
-    if method in KEEPS_IMAGES:
-        with pytest.raises(UserError, match=f"The method '{method}' cannot be exported as onnx: it keeps its images"):
+    if method in REFUSED:
+        with pytest.raises(UserError, match=f"The method '{method}' cannot be exported as onnx: {REFUSED[method]}"):
             model_file(model, None, {}, feature=True)
         return
     session = opened(model_file(model, None, {}, feature=True))
