@@ -69,7 +69,7 @@ def make_run(folder: Path) -> Path:
 
 
 def take(run: Path, output: Path) -> Iterator[Path]:
-    """The pictures: gallery with clusters and with the map, report at the width of a desk and of a phone."""
+    """Gallery with clusters and with the map, report at the width of a desk, with its map, and of a phone."""
     from playwright.sync_api import sync_playwright
 
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or sys.exit("Needs chromium: make chromium.")
@@ -83,9 +83,18 @@ def take(run: Path, output: Path) -> Iterator[Path]:
         yield shot(page, output / "gallery.png")
         page.goto((run / "report.html").resolve().as_uri())
         yield shot(page, output / "report.png")
+        point_at_one(page)
+        yield shot(page, output / "report_map.png")
         phone = browser.new_page(viewport={"width": 390, "height": 800}, color_scheme="dark")
         phone.goto((run / "report.html").resolve().as_uri())
         yield shot(phone, output / "report_phone.png")
+
+
+def point_at_one(page: Any) -> None:
+    """Show the map of the report, with the image of one of its points."""
+    page.locator("#map").scroll_into_view_if_needed()
+    page.evaluate("document.getElementById('map').scrollIntoView()")
+    page.locator("#map-points circle").nth(39).hover(force=True)
 
 
 def circle_some(page: Any) -> None:

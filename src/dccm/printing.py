@@ -13,7 +13,7 @@ from dccm.experiments.cells import Rows
 from dccm.experiments.formats import print_rich
 from dccm.files import csv_lines
 from dccm.runs.contents import ASSIGNMENT_COLUMNS, assignment_rows
-from dccm.runs.judgement import measures, trust
+from dccm.runs.judgement import measures, read_judgement, trust
 from dccm.runs.parquet import parquet_available
 
 _MOVED_SHOWN = 20
@@ -41,6 +41,8 @@ def print_clustering(clustering: "Clustering", as_json: bool) -> None:
         print(json.dumps(asdict(clustering.result)))
         return
     print(visible(clustering.result.summary(), keep="\n"))
+    judged = read_judgement(directory.judgement)
+    print(trust(judged, len(clustering.result.warnings)).headline)
     if image_set.skipped:
         were = "was" if len(image_set.skipped) == 1 else "were"
         _say(f"{counted(len(image_set.skipped), 'file')} {were} skipped; {directory.skipped} says why.")

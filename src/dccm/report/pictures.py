@@ -12,6 +12,8 @@ from PIL import Image
 from dccm.arrays import Bytes
 from dccm.report.gathered import RunFiles
 
+_SHOWN = 96
+"""Pixels of an image of a sheet as it is shown."""
 _MANY = 1500
 """From here on thumbnails are made smaller, so that the page stays at a few megabytes."""
 
@@ -33,6 +35,11 @@ class Sheet(NamedTuple):
     width: int
     height: int
     """Of one of them, in pixels."""
+
+    @property
+    def zoom(self) -> int:
+        """How many times larger one is shown."""
+        return max(1, round(_SHOWN / max(self.width, self.height)))
 
 
 class Pictures:

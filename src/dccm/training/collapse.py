@@ -103,7 +103,8 @@ def warnings(health: Health, epoch: int) -> list[str]:
         )
     if epoch >= _PATIENCE and health.confident_share == 0:
         found.append(
-            f"No image is confident after {epoch} epochs: there is little to learn from. "
-            "Raise the learning rate, or train longer."
+            f"No image is confident after {epoch} epochs: no prediction is sure enough to teach its own label, so only "
+            "links between images do. The clusters may be right all the same. Of few images an epoch has few steps: "
+            "train longer, or raise the learning rate."
         )
     return found
