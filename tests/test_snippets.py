@@ -1,5 +1,6 @@
 """What a reader copies from the front page and the guides is run, line by line, where the files it names are."""
 
+import json
 import os
 import re
 import shutil
@@ -76,6 +77,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
             archive.add(world / "new-photos", "")
     known_set(world / "data")
     told(world, "cluster photos -k 12 --encoder scratch --budget passes:1 -o clusters")
+    change = {"kind": "move", "images": ["kind00/00.png", "kind01/00.png"], "cluster": 3}
+    (world / "first.jsonl").write_text(json.dumps(change))
+    told(world, "corrections clusters --import first.jsonl")
     told(world, "cluster photos -k 12 -m kmeans --encoder scratch -o other-clusters")
     rows = [f"{path.relative_to(world / 'photos')},{path.parent.name}" for path in (world / "photos").rglob("*.png")]
     (world / "labels.csv").write_text("\n".join(["path,label", *rows]))

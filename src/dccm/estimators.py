@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dccm.arrays import Floats, Inputs
 from dccm.config import Settings
+from dccm.corrections.going_on import GoingOn, going_on, require_same_images
 from dccm.data.datasets import data_set_name
 from dccm.data.images import ImageSet, require_all_read
 from dccm.data.read import read_images
@@ -53,6 +54,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         image_size: Side to which images are brought. None: see `DataConfig`.
         settings: Any other settings by name; they win over the preset.
         reject: Images without a cluster: a share of the least sure, 0.1, or those "below:0.6". None: all have one.
+        improve: Corrected run to learn on from; it decides K, method, encoder and preset. None: begin anew.
         device: auto, cpu, cuda, ...
         random_state: Seed; the same seed gives the same labels on the same machine.
         verbose: Show progress on standard error.
@@ -80,6 +82,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         image_size: int | None = None,
         settings: Settings | None = None,
         reject: float | str | None = None,
+        improve: str | Path | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
@@ -92,25 +95,29 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         self.image_size = image_size
         self.settings = settings
         self.reject = reject
+        self.improve = improve
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
     def fit(self, X: Any, y: None = None) -> Self:  # noqa: N803, ARG002 (scikit-learn's names)
         """Train on images; `y` is ignored, as clustering needs no labels. What cannot be read is in `skipped_`."""
-        config, asked = self._config(data_set_name(X))  # Before images are read, which can take long.
+        config, asked, going = self._config(data_set_name(X))  # Before images are read, which can take long.
         rejecting = parse_reject(self.reject)
         encoder = encoder_for(config)
         with shown(self.verbose) as show:
             image_set, rows = self._read_to_fit(X, config, encoder, show)
+            if going:
+                require_same_images(going.corrected, image_set)
+            lesson = going.lesson if going else None
             told = show.get("training", ignore)
             inputs, pretrained = inputs_of(image_set, encoder, on_progress=told)
             views = views_of(image_set, encoder, config, on_progress=told)
             config, self.choice_ = chosen(inputs, asked, config, told)
-            model = new_model(inputs, config, encoder)
+            model = new_model(inputs, config, encoder, lesson)
             if note := fewer_at_once(model, config):
                 warnings.warn(note, stacklevel=2)
-            fitted = fit(inputs, model.config, model=model, views=views, on_progress=told)
+            fitted = fit(inputs, model.config, model=model, views=views, lesson=lesson, on_progress=told)
         self.model_ = fitted.model
         self.model_.rows, self.model_.pretrained = rows, pretrained
         clusters, sure, _, outliers = self.model_.assign(inputs)
@@ -188,21 +195,25 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         model: Model = self.model_
         return model
 
-    def _config(self, dataset: str) -> tuple[RunConfig, Asked | None]:
+    def _config(self, dataset: str) -> tuple[RunConfig, Asked | None, GoingOn | None]:
         """All settings, and the numbers of clusters to choose from; own arguments win over other settings."""
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31 - 1)
-        named = {name: getattr(self, name) for name in ("n_clusters", "encoder", "epochs", "image_size")}
+        own = () if self.improve else ("n_clusters", "encoder", "image_size")
+        named = {name: getattr(self, name) for name in ("epochs", *own)}
         given = {name: value for name, value in named.items() if value is not None}
         overrides = dict(self.settings or {}) | given | {"device": self.device, "seed": int(seed)}
+        if self.improve:
+            going = going_on(RunDirectory(self.improve), overrides)
+            return going.config, None, going
         asked = take_asked(overrides)
         config = make_config(self.method, self.preset, dataset, overrides)
         require(
             self.epochs is None or has_epochs(self.method),
             f"epochs must be left out for the method '{self.method}', which has none, got {self.epochs}.",
         )
-        return config, asked
+        return config, asked, None
 
     def _read_to_fit(
         self, images: Any, config: RunConfig, encoder: FeatureEncoder | None, show: Mapping[str, Any]
@@ -259,6 +270,7 @@ class DCCM(ImageClusterer):
         image_size: int | None = None,
         settings: Settings | None = None,
         reject: float | str | None = None,
+        improve: str | Path | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
@@ -271,6 +283,7 @@ class DCCM(ImageClusterer):
             image_size=image_size,
             settings=settings,
             reject=reject,
+            improve=improve,
             device=device,
             random_state=random_state,
             verbose=verbose,

@@ -218,3 +218,23 @@ def test_vectors_in_the_place_of_images_come_as_they_are() -> None:
     assert found.dtype == torch.float32
     assert np.array_equal(found.numpy()[:, :, 0, 0], vectors[:, 0, 0].astype(np.float32))
     assert images_at_once(1, 1) == images_at_once(1, 1, statistics=True) == 4096
+
+
+def test_images_are_drawn_as_often_as_is_asked_and_those_that_are_not_calibrate_nothing() -> None:
+    times = np.array([1, 0, 3, 1, 1, 2, 0, 1, 1, 1])
+    partial = Loader(numbered(10), batch_size=4, seed=0, device=CPU, times=times)
+    batches = list(partial.shuffled(0))
+    assert len(batches) == partial.batches == 3  # Of eleven draws.
+    places = torch.cat([batch.index for batch in batches])
+    assert np.bincount(places, minlength=10).tolist() == times.tolist()
+    assert [number for batch in batches for number in numbers(batch.images)] == places.tolist()
+    calibrating = [number for images in partial.calibrating() for number in numbers(images)]
+    assert sorted(calibrating) == [0, 2, 3, 4, 5, 7, 8, 9]
+    assert (len(partial), [number for images in partial.ordered() for number in numbers(images)]) == (10, [*range(10)])
+
+
+def test_to_draw_each_image_once_is_what_happens_anyway() -> None:
+    usual, once = loader(10, 4), Loader(numbered(10), batch_size=4, seed=0, device=CPU, times=np.ones(10, np.int64))
+    for epoch in range(2):
+        pairs = zip(usual.shuffled(epoch), once.shuffled(epoch), strict=True)
+        assert all(torch.equal(first.index, second.index) for first, second in pairs)

@@ -98,7 +98,7 @@ def demo(
 
 @app.command(epilog="Example: dccm cluster photos/ -k 12 -o clusters")
 def cluster(
-    images: option.Images,
+    images: option.MaybeImages = None,
     clusters: option.Clusters = None,
     method: option.Method = "dccm",
     encoder: option.AnyEncoder = None,
@@ -107,6 +107,7 @@ def cluster(
         str, typer.Option(metavar="NAME", help="Use the preset's table for it.", autocompletion=complete.datasets)
     ] = "",
     output: option.Output = None,
+    improve: option.Improve = None,
     settings: option.Sets = None,
     seed: option.Seed = None,
     epochs: Annotated[int | None, typer.Option(metavar="N", help="Times that every image is drawn.")] = None,
@@ -131,7 +132,7 @@ def cluster(
     from dccm.config import parse_assignments
     from dccm.printing import print_clustering
 
-    output = output or command.default_output(images[0])
+    output = output or command.default_output(images[0] if images else None, improve)
     with resumable(output, quiet) as display:
         finished = command.cluster(
             option.one_or_several(images),
@@ -139,6 +140,7 @@ def cluster(
             method,
             encoder=encoder,
             output=output,
+            improve=improve,
             preset=preset,
             dataset=dataset,
             settings=parse_assignments(settings or []),

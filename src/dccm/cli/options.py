@@ -11,7 +11,10 @@ KINDS = "Folder, archive, parquet, .npy, .npz, list (.txt, .csv), s3://bucket"
 
 _IMAGES = KINDS + ', name of "dccm datasets", or - (list on standard input)'
 OneSource = Annotated[str, typer.Argument(metavar="IMAGES", help=_IMAGES + ".")]
-Images = Annotated[list[str], typer.Argument(metavar="IMAGES", help=_IMAGES + "; several are one.")]
+_SEVERAL = typer.Argument(metavar="IMAGES", help=_IMAGES + "; several are one.")
+Images = Annotated[list[str], _SEVERAL]
+MaybeImages = Annotated[list[str] | None, _SEVERAL]
+Improve = Annotated[Path | None, typer.Option(metavar="RUN", help="Learn on from it, and from its corrections.")]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory.")]
 ModelFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, or model folder of DCCM.save.")]
 Clusters = Annotated[
@@ -23,10 +26,12 @@ Method = Annotated[
 ]
 
 
-def one_or_several(images: list[str]) -> Any:
-    """What the user named: as it is if it is one thing."""
+def one_or_several(images: list[str] | None) -> Any:
+    """What the user named: as it is if it is one thing; None if nothing is."""
     from dccm.data.sources.several import Sources
 
+    if not images:
+        return None
     return images[0] if len(images) == 1 else Sources(images)
 
 

@@ -6,12 +6,14 @@ from glob import has_magic
 from pathlib import Path
 from typing import Any, Unpack
 
+from dccm.commands.improve import improve as improved
+from dccm.commands.improve import is_improved, require_left_out
 from dccm.commands.inputs import take_inputs, with_encoder
 from dccm.commands.reading import Reading, open_images
 from dccm.config import Settings, parse_budget
 from dccm.data.datasets import DATASETS, data_set_name
 from dccm.data.storage import is_address
-from dccm.errors import choose
+from dccm.errors import choose, require
 from dccm.progress import SILENT, Watcher
 from dccm.report import write_report
 from dccm.runs.automatic import AUTO
@@ -25,11 +27,12 @@ from dccm.runs.run import Clustering, Compare, run
 
 
 def cluster(
-    images: Any,
+    images: Any = None,
     n_clusters: int | str | None = None,
     method: str = "dccm",
     *,
     output: str | Path | None = None,
+    improve: str | Path | None = None,
     encoder: str | None = None,
     preset: str | None = None,
     dataset: str = "",
@@ -49,9 +52,12 @@ def cluster(
 
     Args:
         images: A path or the name of a data set, an array, a tensor, a data set or an `ImageSet`; see `read_images`.
+            None: those of the run that is improved.
         n_clusters: K; `auto` or a range such as `5..30`: it is chosen, see `choose_k`; None: as the preset says.
         method: See "dccm methods".
         output: The run directory; None: `dccm-` and the name of the images, in the current folder.
+        improve: Run directory to learn on from, with what people corrected there; the result is a run of its own.
+            Settings are those of that run, but shorter and with smaller steps.
         encoder: Pretrained network whose vectors are clustered in the place of the images, see "dccm encoders";
             `scratch`: none; `auto`: one for photographs of 48 pixels and more, if its weights are installed. None: as
             `auto` where neither a preset nor settings nor a data set is named, else as the settings say.
@@ -70,11 +76,14 @@ def cluster(
         watcher: Is told how it gets on.
         **reading: Which images, and how they are read; see `Reading`.
     """
-    directory = RunDirectory(output or default_output(images))
     named = {"n_clusters": n_clusters, "seed": seed, "epochs": epochs, "image_size": image_size, "device": device}
-    named |= {"encoder": None if encoder == AUTO else encoder}
-    given = dict(settings or {}) | {name: value for name, value in named.items() if value is not None}
-    given |= parse_budget(budget) if budget else {}
+    given = _given(settings, named | {"encoder": None if encoder == AUTO else encoder}, budget)
+    directory = RunDirectory(output or default_output(images, improve))
+    told: dict[str, Any] = {"resume": resume, "reject": reject, "watcher": watcher}
+    if improve is not None or (resume and is_improved(directory)):
+        require_left_out(method=(method, "dccm"), preset=(preset, None), dataset=(dataset, ""))
+        return improved(improve, images, directory, given=given, **told, **reading)
+    _require_named(images)
     asked = take_asked(given)
     # All of this before images are read, which can take long.
     rejecting = parse_reject(reject)
@@ -92,14 +101,12 @@ def cluster(
     config, choice = chosen(inputs, None if resume else asked, config, watcher.training)
     if choice is not None:
         watcher.say(choice.sentence())
+    seen: dict[str, Any] = {"inputs": inputs, "pretrained": pretrained, "encoder": opened, "views": views}
     finished = run(
         image_set,
         config,
         directory,
-        inputs=inputs,
-        pretrained=pretrained,
-        encoder=opened,
-        views=views,
+        **seen,
         choice=choice,
         resume=resume,
         reject=rejecting,
@@ -111,8 +118,20 @@ def cluster(
     return finished
 
 
-def default_output(images: Any) -> Path:
-    """The run directory of images for which none is named."""
+def _given(settings: Mapping[str, object] | None, named: Mapping[str, object], budget: str | None) -> Settings:
+    """All settings that the user gave; those given by their own name win."""
+    known = {name: value for name, value in named.items() if value is not None}
+    return dict(settings or {}) | known | (parse_budget(budget) if budget else {})
+
+
+def _require_named(images: Any) -> None:
+    require(images is not None, "images must be named, or a run to improve. Give a folder, for example.")
+
+
+def default_output(images: Any, improve: str | Path | None = None) -> Path:
+    """The run directory of images for which none is named, or of the run that is improved."""
+    if improve is not None:
+        return Path(f"{Path(improve).resolve().name}-improved")
     if not isinstance(images, str | Path) or str(images) == "-":
         return Path("dccm-run")
     if isinstance(images, str) and (is_address(images) or has_magic(images)):

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from dccm.correlations.pseudo_graph import pseudo_graph, similarity
@@ -28,6 +30,17 @@ class Targets(NamedTuple):
             self.label.index_select(0, index),
             self.confident.index_select(0, index),
         )
+
+
+def told(prediction: Tensor, label: Tensor) -> Tensor:
+    """Predictions of which some are what people said: then W links and parts these images, y and V are theirs.
+
+    Args:
+        prediction: What the network says, (B, K).
+        label: The cluster that people put each image into, (B,); -1 where nobody said.
+    """
+    known = F.one_hot(label.clamp_min(0), prediction.shape[1]).to(prediction.dtype)
+    return torch.where(label.unsqueeze(1) >= 0, known, prediction)
 
 
 def mine(prediction: Tensor, *, graph_threshold: float, label_threshold: float) -> Targets:

@@ -63,6 +63,7 @@ class Loader:
         device: Where batches are wanted.
         resident: Keep all bytes on the device; None: if that is a GPU with room for twice as much.
         views: Vectors of perturbed copies of the images, as many and of the same shape each.
+        times: How often each image is drawn in an epoch, (N,); 0: nothing is learnt from it. None: once.
     """
 
     def __init__(
@@ -74,8 +75,10 @@ class Loader:
         device: torch.device,
         resident: bool | None = None,
         views: Sequence[Inputs] = (),
+        times: npt.NDArray[np.int64] | None = None,
     ) -> None:
         self.images, self.views = images, views
+        self._drawn = None if times is None else np.repeat(np.arange(len(images)), times)
         self.batch_size = batch_size
         self.seed = seed
         self.device = device
@@ -88,11 +91,11 @@ class Loader:
     @property
     def batches(self) -> int:
         """Large batches in an epoch; they are of nearly equal size, so none is left over."""
-        return equal_parts(len(self.images), self.batch_size)
+        return equal_parts(len(self.images) if self._drawn is None else len(self._drawn), self.batch_size)
 
     def shuffled(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """The batches of one epoch, from number `start` on."""
-        order = torch.randperm(len(self.images), generator=self._generator(torch.device("cpu"), epoch))
+        order = self._permuted(self._drawn, epoch)
         for number, index in enumerate(order.tensor_split(self.batches)):
             if number >= start:
                 rows = index.numpy()
@@ -132,11 +135,18 @@ class Loader:
         return rows
 
     def calibrating(self) -> Iterator[Tensor]:
-        """All images once, in a fixed random order and in large batches: for population statistics."""
-        order = torch.randperm(len(self.images), generator=self._generator(torch.device("cpu"), -1)).numpy()
+        """All images that are drawn, once, in a fixed random order and in large batches: for population statistics."""
+        order = self._permuted(None if self._drawn is None else np.unique(self._drawn), -1).numpy()
         chunk = images_at_once(*self.images.shape[1:], statistics=True)
         for index in np.array_split(order, equal_parts(len(order), chunk)):
             yield self._take(np.sort(index))
+
+    def _permuted(self, rows: npt.NDArray[np.int64] | None, *place: int) -> Tensor:
+        """Rows, or all of them, in the order that belongs to a place of the run."""
+        generator = self._generator(torch.device("cpu"), *place)
+        if rows is None:
+            return torch.randperm(len(self.images), generator=generator)
+        return torch.from_numpy(rows)[torch.randperm(len(rows), generator=generator)]
 
     def _take(self, index: npt.NDArray[np.int64] | slice) -> Tensor:
         """Images as floats on the device."""

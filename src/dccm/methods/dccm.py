@@ -27,13 +27,13 @@ from dccm.errors import require
 from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod, predictions_of
 from dccm.methods.heads import begin_from_kmeans
+from dccm.methods.known import KnownClusters
 from dccm.methods.per_image import PerImage
 from dccm.networks import build_encoder
 from dccm.networks.base import EncoderOutput, NetworkConfig
 from dccm.networks.critic import Critic, map_positions
 from dccm.networks.head import VectorHead
-from dccm.networks.tail import FinetuneConfig, TailHead
-from dccm.training.collapse import Watched, cluster_information
+from dccm.networks.tail import FinetuneConfig, groups_of
 from dccm.training.update import Moment, Update
 
 
@@ -76,6 +76,10 @@ class DCCMConfig(Section):
     """Which layer is D for the critic: the first linear layer, or the last one's outputs."""
     starts: Handful = 1
     """Networks that begin with different weights; from 60 % of the run on the worst are dropped, one is left."""
+    without: str = ""
+    """Numbers of clusters that no image gets, such as 3,7: what an improved run leaves of those that people merged."""
+    corrected_times: Handful = 8
+    """Times that an image which people put into its cluster is drawn in an epoch of an improved run."""
     mini_batch: Several = 32
     """Images in one gradient step."""
     mined_by: str = ""
@@ -129,6 +133,7 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
     def __init__(self, shape: ImageShape, n_clusters: int, config: DCCMConfig) -> None:
         super().__init__(shape, n_clusters, config)
         _require_suits(shape, config)
+        self.known = KnownClusters(n_clusters, config.without)
         self.encoder = build_encoder(config.encoder, shape, n_clusters, config.finetuning.finetune)
         feature_size = self.encoder.feature_size if config.deep_feature == "hidden" else n_clusters
         self.critic = Critic(self.encoder.map_channels, feature_size)
@@ -139,23 +144,14 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
     def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
         """One for all weights."""
         rate = self.config.learning_rate
+        weights = groups_of(list(self.parameters()), self.encoder, rate, self.config.finetuning.finetune_rate)
         if self.config.optimizer == "adam":
-            return {"all": torch.optim.Adam(self._weights(), lr=rate)}
-        return {"all": torch.optim.RMSprop(self._weights(), lr=rate, alpha=self.config.rmsprop_alpha)}
-
-    def _weights(self) -> list[dict[str, Any]]:
-        """All weights; pretrained ones take smaller steps."""
-        if not isinstance(self.encoder, TailHead):
-            return [{"params": list(self.parameters())}]
-        pretrained = list(self.encoder.tail.parameters())
-        known = set(map(id, pretrained))
-        fresh = [weight for weight in self.parameters() if id(weight) not in known]
-        slow = self.config.learning_rate * self.config.finetuning.finetune_rate
-        return [{"params": fresh}, {"params": pretrained, "lr": slow}]
+            return {"all": torch.optim.Adam(weights, lr=rate)}
+        return {"all": torch.optim.RMSprop(weights, lr=rate, alpha=self.config.rmsprop_alpha)}
 
     def before_epoch(self, loader: Loader, moment: Moment) -> None:
-        """A head on vectors begins where k-means ends."""
-        if isinstance(self.encoder, VectorHead) and moment.epoch == 0:
+        """A head on vectors begins where k-means ends, unless it goes on from another run."""
+        if isinstance(self.encoder, VectorHead) and moment.epoch == 0 and not self.known.labels_known:
             begin_from_kmeans(self.encoder, loader, self.n_clusters)
 
     def updates(self, batch: Batch) -> Iterator[Update]:
@@ -163,7 +159,7 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
         config = self.config
         prediction = self.workers.gather(self._mining(batch))
         targets = mine(prediction, graph_threshold=config.graph_threshold, label_threshold=config.label_threshold)
-        watched = None if self.mined else _watched(prediction, targets)
+        watched = None if self.mined else self.known.watched(prediction, targets)
         for index, views in self._mini_batches(batch):
             terms = self._terms(views, targets.rows(index), batch.generator)
             label_weight = config.label_weight / (len(index) if config.label_reduction == "sum" else 1)
@@ -171,9 +167,9 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
             yield Update(loss, self.optimizers["all"], len(index), terms._asdict(), watched)
 
     def _mining(self, batch: Batch) -> Tensor:
-        """The predictions that targets are mined from: the network's own, or those of another run's model."""
+        """The predictions that targets are mined from: the network's own and people's, or another run's model's."""
         if self.mined is None:
-            return predictions_of(self.encoder, batch.images)
+            return self.known.told(predictions_of(self.encoder, batch.images), batch.index)
         return self.mined.rows[batch.index.to(self.mined.rows.device)]
 
     def _mini_batches(self, batch: Batch) -> Iterator[tuple[Tensor, "Views"]]:
@@ -217,8 +213,8 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
         wanted = [name for name, needs in needed.items() if needs]
         images = [getattr(views, name) for name in wanted]
         if not self.config.joint_views:
-            return {name: self.encoder(view) for name, view in zip(wanted, images)}
-        by_view = zip(*(layer.chunk(len(wanted)) for layer in self.encoder(torch.cat(images))))
+            return {name: self.known.among(self.encoder(view)) for name, view in zip(wanted, images)}
+        by_view = zip(*(layer.chunk(len(wanted)) for layer in self.known.among(self.encoder(torch.cat(images)))))
         return {name: EncoderOutput(*layers) for name, layers in zip(wanted, by_view)}
 
     def _supervised(self, view: str, outputs: dict[str, EncoderOutput], targets: Targets) -> tuple[Tensor, Tensor]:
@@ -255,7 +251,7 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
 
     def embed_and_predict(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Both of one pass through the encoder."""
-        output = self.encoder(images)
+        output = self.known.among(self.encoder(images))
         return output.feature, output.prediction if self.readout is None else self.readout(output.feature)
 
     def finish(self, loader: Loader) -> GradientMethod[Any]:
@@ -285,11 +281,3 @@ class Views(NamedTuple):
 
     clean: Tensor
     perturbed: Tensor
-
-
-def _watched(prediction: Tensor, targets: Targets) -> Watched:
-    """What the targets of a large batch say about the state of the clusters."""
-    count, n_clusters = prediction.shape
-    sizes = torch.bincount(targets.label, minlength=n_clusters)
-    linked = (targets.graph.sum() - count) / max(1, count * (count - 1))
-    return Watched(sizes, targets.confident.sum(), linked, cluster_information(prediction))

@@ -63,6 +63,10 @@ class Encoder(Protocol):
     """The last layer, from the deep feature to the logits."""
 
     @property
+    def logit_norm(self) -> nn.Module:
+        """What the logits go through before the softmax."""
+
+    @property
     def description(self) -> str:
         """Which network it is and how it sees the images; it follows the word "with"."""
 

@@ -37,6 +37,11 @@ class VectorHead(nn.Module):
         self.norm = balance_norm(balance, outputs)
 
     @property
+    def logit_norm(self) -> nn.Module:
+        """That of the balance."""
+        return self.norm
+
+    @property
     def description(self) -> str:
         """One linear layer."""
         return f"one linear layer on {self.feature_size} components"

@@ -101,6 +101,11 @@ class PaperEncoder(nn.Module):
             self.apply(_start_like_identity)
 
     @property
+    def logit_norm(self) -> nn.Module:
+        """That of the settings."""
+        return self.output_norm
+
+    @property
     def description(self) -> str:
         """Which of the paper's networks it is, and how it sees the images."""
         text = f"the paper's network for {self.architecture.side} pixels"

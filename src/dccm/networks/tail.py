@@ -5,8 +5,9 @@ these blocks keeps the statistics of the pretraining: it is folded into the conv
 learn. Statistics of a mini-batch would change all features at once, and the head was begun from the old ones.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from dccm.arrays import ImageShape
 from dccm.config import Bounds, Positive, Section
 from dccm.errors import require
 from dccm.networks.balance import Balance
-from dccm.networks.base import EncoderOutput
+from dccm.networks.base import Encoder, EncoderOutput
 from dccm.networks.efficientnet import FEATURE_SIZE, PREPROCESSING, STAGES, EfficientNetLite0
 from dccm.networks.head import VectorHead
 
@@ -99,6 +100,23 @@ class TailHead(VectorHead):
     def vectors(self, conv: Tensor) -> Tensor:
         """The mean over all places, of length one as the vectors of a frozen encoder are."""
         return F.normalize(conv.float().mean(dim=(2, 3)))
+
+
+def groups_of(weights: Iterable[nn.Parameter], encoder: Encoder, rate: float, slower: float) -> list[dict[str, Any]]:
+    """Weights for an optimizer; pretrained ones take smaller steps.
+
+    Args:
+        weights: All of them.
+        encoder: Whose tail, if it has one, is pretrained.
+        rate: Step size.
+        slower: Of pretrained weights, as a multiple of it.
+    """
+    if not isinstance(encoder, TailHead):
+        return [{"params": list(weights)}]
+    pretrained = list(encoder.tail.parameters())
+    known = set(map(id, pretrained))
+    fresh = [weight for weight in weights if id(weight) not in known]
+    return [{"params": fresh}, {"params": pretrained, "lr": rate * slower}]
 
 
 def map_shape(blocks: int) -> ImageShape:

@@ -10,7 +10,7 @@ from dccm.report.words import number_of, number_text
 from dccm.runs.result import RunResult
 
 _SCORE_NAMES = {"acc": "Accuracy", "nmi": "NMI", "ari": "ARI"}
-_SHOWN_ELSEWHERE = {"scores", "baseline", "pretrained", "confidence", "warnings", "cost", "versions"}
+_SHOWN_ELSEWHERE = {"scores", "baseline", "pretrained", "improved", "confidence", "warnings", "cost", "versions"}
 
 
 def warnings(run: RunFiles) -> list[str]:

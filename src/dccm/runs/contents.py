@@ -58,12 +58,19 @@ class Begun:
     checksum: str
     """Of the pixels."""
     format: int = RUN_FORMAT
+    improved_from: str = ""
+    """Folder of the run that this one goes on from; empty: it goes on from none."""
+    changes: int = 0
+    """Number of the last correction of that run that is learnt from."""
 
     def __post_init__(self) -> None:
         check(
             1 <= self.format <= RUN_FORMAT,
             f"its format is {self.format}, and this dccm reads up to {RUN_FORMAT}: a later one wrote it. Update dccm",
         )
+
+
+_OF_IMPROVED = ("improved_from", "changes")
 
 
 class StoredConfig(NamedTuple):
@@ -91,7 +98,8 @@ class StoredSource:
 
 def config_text(begun: Begun, sections: Sequence[Section]) -> str:
     """The text of `config.toml`."""
-    lines = [f"{name} = {json.dumps(value)}" for name, value in asdict(begun).items()]
+    said = {name: value for name, value in asdict(begun).items() if begun.improved_from or name not in _OF_IMPROVED}
+    lines = [f"{name} = {json.dumps(value)}" for name, value in said.items()]
     return "\n".join(["[run]", *lines, "", "[settings]", to_toml(sections)])
 
 

@@ -16,6 +16,7 @@ from dccm.networks.map_encoder import MapEncoder
 from dccm.runs.calibration import fit_confidence
 from dccm.runs.config import RunConfig
 from dccm.runs.keeper import MilestoneKeeper
+from dccm.runs.lesson import Lesson, teach, times_drawn
 from dccm.runs.mining import let_other_run_mine
 from dccm.runs.model import Model
 from dccm.training.checkpoint import Checkpoint, CheckpointFolder
@@ -45,7 +46,9 @@ def require_machine(training: TrainingConfig) -> None:
         require_compiler(device)
 
 
-def new_model(images: Inputs, config: RunConfig, encoder: FeatureEncoder | None = None) -> Model:
+def new_model(
+    images: Inputs, config: RunConfig, encoder: FeatureEncoder | None = None, lesson: Lesson | None = None
+) -> Model:
     """An untrained model for these images; settings that do not suit them are refused.
 
     Where there are fewer images than in a mini-batch, the model's own settings say how many it takes instead.
@@ -54,6 +57,8 @@ def new_model(images: Inputs, config: RunConfig, encoder: FeatureEncoder | None 
         images: (N, H, W, C), or what stands in their place.
         config: All settings.
         encoder: The pretrained one that made it; None: there is none. Blocks of it that are trained begin as they are.
+        lesson: What people said of the clusters of another run, from whose weights the model goes on; None: it begins
+            anew.
     """
     clusters, count = config.data.n_clusters, len(images)
     require(
@@ -69,6 +74,8 @@ def new_model(images: Inputs, config: RunConfig, encoder: FeatureEncoder | None 
     if isinstance(encoder, MapEncoder):
         encoder.begin(model.method)
     let_other_run_mine(model, images)
+    if lesson is not None:
+        teach(model, lesson)
     return model
 
 
@@ -89,6 +96,7 @@ def fit(
     checkpoints: CheckpointFolder | None = None,
     resume: Checkpoint | None = None,
     milestones: Path | None = None,
+    lesson: Lesson | None = None,
     on_progress: OnProgress | None = None,
 ) -> Fitted:
     """Train a model on images; no label can be passed.
@@ -101,6 +109,7 @@ def fit(
         checkpoints: Where to write checkpoints; None: nowhere.
         resume: A checkpoint to go on from.
         milestones: Where to keep what the setting of this name asks for; None: there is no place for it.
+        lesson: What people said of the images, where the model has the weights of another run; None: nothing.
         on_progress: Called after each large batch, or stage of a method without epochs.
     """
     require_machine(config.training)
@@ -114,7 +123,8 @@ def fit(
     keep_memory()
     with using_threads(config.training.threads), within_memory("training"):
         begun = model or new_model(images, config)
-        fitted = _fitted(begun, begun.loader(images, views), checkpoints, resume, milestones, on_progress)
+        loader = begun.loader(images, views, times_drawn(begun, lesson) if lesson else None)
+        fitted = _fitted(begun, loader, checkpoints, resume, milestones, on_progress)
         fit_confidence(fitted.model, images, on_progress or ignore)
         return fitted
 

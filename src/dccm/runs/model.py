@@ -88,8 +88,10 @@ class Model:
         assert isinstance(self.method, GradientMethod)
         return self.method
 
-    def loader(self, images: Inputs, views: Sequence[Inputs] = ()) -> Loader:
-        """Batches of these images, and of views of them, on the model's device."""
+    def loader(
+        self, images: Inputs, views: Sequence[Inputs] = (), times: npt.NDArray[np.int64] | None = None
+    ) -> Loader:
+        """Batches of these images, and of views of them, on the model's device; `times` as for `Loader`."""
         height, width, channels = images.shape[1:]
         require(
             ImageShape(channels, height, width) == self.shape,
@@ -98,7 +100,8 @@ class Model:
         )
         device = next(chain(self.method.parameters(), self.method.buffers())).device
         training = self.config.training
-        return Loader(images, batch_size=training.batch_size, seed=training.seed, device=device, views=views)
+        order: dict[str, Any] = {"batch_size": training.batch_size, "seed": training.seed, "times": times}
+        return Loader(images, device=device, views=views, **order)
 
     def predict_proba(self, images: Inputs) -> Floats:
         """Probability of each cluster, (N, K), calibrated where the model knows how."""

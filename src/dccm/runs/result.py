@@ -7,6 +7,7 @@ from typing import Any
 
 from dccm.errors import counted
 from dccm.evaluation.baseline import Baseline
+from dccm.runs.improved import Improved, improved_from
 from dccm.runs.surety import Surety, surety_from
 
 
@@ -47,19 +48,27 @@ class RunResult:
     """What must be said of the clusters where a pretrained encoder saw the images first."""
     confidence: Surety | None = None
     """How sure the run is of its clusters; None: it is of an older version."""
+    improved: Improved | None = None
+    """What it learnt from people; None: it goes on from no other run."""
     versions: dict[str, str] = field(default_factory=lambda: versions())
+
+    @property
+    def clusters_there(self) -> int:
+        """How many clusters there are: those that people merged into others keep no number."""
+        return self.n_clusters - len(self.improved.gone if self.improved else ())
 
     def summary(self) -> str:
         """The outcome in a few lines."""
         minutes, seconds = divmod(round(self.cost.seconds), 60)
         lines = [
-            f"{counted(self.n_images, 'image')} in {counted(self.n_clusters, 'cluster')}; "
+            f"{counted(self.n_images, 'image')} in {counted(self.clusters_there, 'cluster')}; "
             f"{minutes}:{seconds:02d} minutes of training."
         ]
         rows = [(f"{self.method} ({self.preset})", self.scores)]
         rows += [(self.baseline.name, self.baseline.scores)] if self.baseline else []
         lines += [f"  {name:20s}  {format_scores(scores)}" for name, scores in rows if scores]
         lines += [self.confidence.sentence()] if self.confidence else []
+        lines += [self.improved.sentence()] if self.improved else []
         lines += [self.pretrained] if self.pretrained else []
         return "\n".join(lines + [f"Warning: {warning}" for warning in self.warnings])
 
@@ -87,7 +96,7 @@ def result_from(document: object) -> RunResult:
     """The result that a JSON document describes; `ValueError` says what is wrong with it."""
     if not isinstance(document, dict):
         raise ValueError("not a JSON object")
-    document = {"pretrained": None, "confidence": None} | document
+    document = {"pretrained": None, "confidence": None, "improved": None} | document
     wanted = [entry.name for entry in fields(RunResult)]
     for name in wanted:
         if name not in document:
@@ -99,6 +108,7 @@ def result_from(document: object) -> RunResult:
         raise ValueError("n_clusters must not exceed n_images")
     values["baseline"] = baseline and Baseline(baseline["name"], baseline["scores"])
     values["confidence"] = values["confidence"] and surety_from(values["confidence"])
+    values["improved"] = values["improved"] and improved_from(values["improved"])
     values["cost"] = Cost(*(cost[entry.name] for entry in fields(Cost)))
     return RunResult(**values)
 
@@ -137,13 +147,15 @@ _TEXT = ("text", lambda value: isinstance(value, str))
 _TEXT_OR_NULL = ("text or null", lambda value: value is None or isinstance(value, str))
 _COUNT = ("a whole number from 0 up", _is_count)
 _FROM_ONE = ("a whole number from 1 up", lambda value: _is_count(value) and value >= 1)
+_OBJECT_OR_NULL = ("an object or null", lambda value: value is None or isinstance(value, dict))
 _OBJECT = ("an object", lambda value: isinstance(value, dict))
 _RULES: dict[str, tuple[str, Any]] = {
     "method": _TEXT,
     "preset": _TEXT,
     "dataset": _TEXT_OR_NULL,
     "pretrained": _TEXT_OR_NULL,
-    "confidence": ("an object or null", lambda value: value is None or isinstance(value, dict)),
+    "confidence": _OBJECT_OR_NULL,
+    "improved": _OBJECT_OR_NULL,
     "n_images": _FROM_ONE,
     "n_skipped": _COUNT,
     "n_duplicates": _COUNT,

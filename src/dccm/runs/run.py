@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,10 @@ from dccm.runs.contents import Assignments, Begun, StoredConfig, config_text, pa
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import Pretrained
 from dccm.runs.fitting import Fitted, fewer_at_once, fit, new_model
+from dccm.runs.improved import Improved
 from dccm.runs.judgement import write_judgement
 from dccm.runs.judging import surety_of
+from dccm.runs.lesson import Lesson
 from dccm.runs.measuring import judge_model
 from dccm.runs.members import DISAGREEMENTS, PAIRS, rows_of_pairs, shown_rows
 from dccm.runs.model import Assigned, Model
@@ -61,6 +63,7 @@ def run(
     encoder: FeatureEncoder | None = None,
     views: Sequence[Inputs] = (),
     choice: Choice | None = None,
+    lesson: Lesson | None = None,
     resume: bool = False,
     reject: Reject | None = None,
     baseline: Compare | None = None,
@@ -78,6 +81,7 @@ def run(
         encoder: That encoder itself; it is needed where its last blocks are trained.
         views: Vectors of perturbed copies of the images, as many as the settings say.
         choice: How the number of clusters was chosen; None: it was given, or the run that is resumed has it.
+        lesson: What people said of another run, from whose model this one goes on; None: it begins anew.
         resume: Go on from the newest sound checkpoint in it.
         reject: Which images get no cluster; None: all get one.
         baseline: A simple method to compare with, when there are labels.
@@ -85,15 +89,18 @@ def run(
         say: Called with a sentence that the user should read.
     """
     inputs = image_set.images if inputs is None else inputs
-    model = new_model(inputs, config, encoder)  # Before anything is written: it refuses what does not fit.
+    model = new_model(inputs, config, encoder, lesson)  # Before anything is written: it refuses what does not fit.
     if note := fewer_at_once(model, config):
         say(note)
     config, model.pretrained = model.config, pretrained
     if reject is not None:
         require_graded(model.method, config.method)
     say(_introduction(image_set, model))
+    said = lesson.said if lesson else None
+    if said is not None:
+        say(said.sentence())
     with directory.filling(resume=resume):
-        checkpoint = _begin(image_set, config, directory, resume, say)
+        checkpoint = _begin(image_set, config, directory, said, resume, say)
         if choice is not None:
             write_choice(directory.choice, choice)
         history: list[Record] = list(checkpoint.position.history) if checkpoint else []
@@ -105,13 +112,13 @@ def run(
             on_progress(progress)
 
         checkpoints = CheckpointFolder(directory.checkpoints, config.settings())
-        begun: dict[str, Any] = {"model": model, "checkpoints": checkpoints, "resume": checkpoint}
+        begun: dict[str, Any] = {"model": model, "checkpoints": checkpoints, "resume": checkpoint, "lesson": lesson}
         fitted = fit(inputs, config, views=views, milestones=directory.milestones, on_progress=keep, **begun)
         with directory.writing_embedding(image_set.names) as add:
             assigned = fitted.model.assign(inputs, take_features=add, on_progress=on_progress)
         fitted.model.reject_below = reject and threshold(reject, assigned.confidences)
         on_progress(Stage("writing results", 0.0))
-        result = _fill(directory, image_set, config, fitted, assigned, baseline)
+        result = _fill(directory, image_set, config, fitted, assigned, baseline, said)
         features = directory.read_embedding()
         judged = judge_model(fitted.model, inputs, image_set.images, features, assigned.clusters, encoder)
         write_judgement(directory.judgement, judged)
@@ -133,10 +140,12 @@ def _introduction(image_set: ImageSet, model: Model) -> str:
 
 
 def _begin(
-    image_set: ImageSet, config: RunConfig, directory: RunDirectory, resume: bool, say: Say
+    image_set: ImageSet, config: RunConfig, directory: RunDirectory, said: Improved | None, resume: bool, say: Say
 ) -> Checkpoint | None:
     """Make the directory, or find the checkpoint to go on from; note what the run is begun with."""
     begun = Begun(config.method, config.preset, config.dataset, len(image_set.images), image_set.origin.checksum)
+    if said is not None:
+        begun = replace(begun, improved_from=said.improved_from, changes=said.changes)
     checkpoint = None
     if resume:
         require_same(directory, parse_config(config_text(begun, config.sections)))
@@ -164,6 +173,7 @@ def _fill(
     fitted: Fitted,
     assigned: Assigned,
     baseline: Compare | None,
+    said: Improved | None,
 ) -> RunResult:
     """Fill the directory of a trained model; labels are looked at here for the first time."""
     rejected = rejected_ones(assigned.confidences, fitted.model.reject_below)
@@ -172,7 +182,7 @@ def _fill(
     directory.write_history(fitted.history)
     directory.write_assignments(assignments)
     _write_shown(directory, image_set, assignments)
-    result = _result(image_set, config, fitted, assigned, assignments, baseline)
+    result = replace(_result(image_set, config, fitted, assigned, assignments, baseline), improved=said)
     directory.write_result(result)
     return result
 
