@@ -27,7 +27,7 @@ class Command:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(_IMPORTED)
         self._said = said
-        self._process = context.Process(target=_run, args=(words, said, dict(os.environ)), daemon=True)
+        self._process = context.Process(target=_run, args=(words, said, dict(os.environ)))
         self._process.start()
         assert self._process.pid is not None
         self.pid: int = self._process.pid
@@ -36,6 +36,10 @@ class Command:
     def running(self) -> bool:
         """Whether it has not ended."""
         return self._process.exitcode is None
+
+    def signal(self, how: signal.Signals) -> None:
+        """Send it a signal."""
+        os.kill(self.pid, how)
 
     def end(self, seconds: float = 120) -> tuple[int, str]:
         """Its exit code, which is negative after a signal, and what it said."""

@@ -46,7 +46,7 @@ def cannot_apply(checked: BaseEstimator) -> dict[str, str]:
     return reasons
 
 
-@parametrize_with_checks([estimator(), KMEANS], expected_failed_checks=cannot_apply)  # type: ignore[untyped-decorator]
+@parametrize_with_checks([estimator(epochs=1), KMEANS], expected_failed_checks=cannot_apply)  # type: ignore[untyped-decorator]
 def test_scikit_learn_contract(estimator: BaseEstimator, check: Any) -> None:
     check(estimator)
 

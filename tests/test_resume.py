@@ -1,4 +1,3 @@
-import os
 import shutil
 import signal
 import subprocess
@@ -54,7 +53,7 @@ def end_in_the_middle_of_an_epoch(images: Path, output: Path, how: signal.Signal
         assert time.monotonic() < limit
         assert command.running, "The run ended before it was told to."
         time.sleep(0.002)
-    os.kill(command.pid, how)
+    command.signal(how)
     code, said = command.end()
     assert code != 0
     return said

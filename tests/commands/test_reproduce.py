@@ -25,6 +25,7 @@ from dccm.experiments.request import Request
 from dccm.experiments.results import Results
 from dccm.runs.config import make_config
 from dccm.training.progress import ignore
+from tests.processes import Command
 from tests.support import usual_signals
 
 FEW = ["--datasets", "digits", "--limit-images", "128", "--budget", "passes:1", "--methods", "kmeans,nmf,ae"]
@@ -55,9 +56,9 @@ def made_at(folder: Path) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Reproduced]:
-    """The paper on 512 digits, one pass each."""
+    """The paper on 200 digits, one pass each."""
     folder = tmp_path_factory.mktemp("all") / "results"
-    return folder, reproduce(["all"], output=folder, budget="passes:1", limit_images=512, datasets=["digits"])
+    return folder, reproduce(["all"], output=folder, budget="passes:1", limit_images=200, datasets=["digits"])
 
 
 def test_every_table_and_figure_appears(everything: tuple[Path, Reproduced]) -> None:
@@ -75,7 +76,7 @@ def test_every_table_and_figure_appears(everything: tuple[Path, Reproduced]) -> 
     assert len(reports) == len(list((folder / "runs").iterdir()))
     assert all((folder / report).is_file() for report in reports)
     assert made.shown["table2"].caption.endswith(
-        "Budget passes:1 for each run; at most 512 images of each data set, drawn at random; one seed, 0; last epoch"
+        "Budget passes:1 for each run; at most 200 images of each data set, drawn at random; one seed, 0; last epoch"
     )
 
 
@@ -96,7 +97,7 @@ def test_runs_are_ordinary_and_know_how_they_were_made(everything: tuple[Path, R
 def test_tables_beyond_the_paper_use_the_same_runs(everything: tuple[Path, Reproduced]) -> None:
     folder, _ = everything
     before = made_at(folder)
-    arguments: dict[str, Any] = {"budget": "passes:1", "limit_images": 512, "datasets": ["digits"]}
+    arguments: dict[str, Any] = {"budget": "passes:1", "limit_images": 200, "datasets": ["digits"]}
     made = reproduce(["cost", "significance", "table3"], output=folder, **arguments)
     assert made_at(folder) == before
     assert "images/s" in made.shown["cost"].text()
@@ -131,10 +132,10 @@ def test_all_that_is_planned_could_be_begun() -> None:
 def test_a_grid_that_is_killed_goes_on_and_ends_with_the_same_tables(tmp_path: Path) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     reproduce(["table2", "table1"], output=whole, **SAME)
-    process = dccm("table2", "table1", "-o", broken, *FEW)
-    wait_for_a_run(broken, process)  # At some moment of the second one.
-    process.kill()
-    process.wait()
+    command = Command(["reproduce", "table2", "table1", "-o", str(broken), *FEW], tmp_path / "said.txt")
+    wait_for_a_run(broken, command)  # At some moment of the second one.
+    command.signal(signal.SIGKILL)
+    command.end()
     before = made_at(broken)
     assert 0 < len(before) < 3
     assert not (broken / "table2.md").exists()
@@ -144,9 +145,9 @@ def test_a_grid_that_is_killed_goes_on_and_ends_with_the_same_tables(tmp_path: P
     assert {key: value for key, value in made_at(broken).items() if key in before} == before
 
 
-def wait_for_a_run(folder: Path, process: "subprocess.Popen[str]") -> None:
+def wait_for_a_run(folder: Path, command: Command) -> None:
     while not made_at(folder):
-        assert process.poll() is None
+        assert command.running
         time.sleep(0.02)
 
 
@@ -180,22 +181,22 @@ def test_a_grid_killed_at_random_moments_ends_with_the_same_tables(tmp_path: Pat
 
 
 def test_two_processes_share_the_runs_and_repeat_none(tmp_path: Path) -> None:
-    process = dccm("table2", "-o", tmp_path / "results", *FEW)
-    wait_for_a_run(tmp_path / "results", process)
+    command = Command(["reproduce", "table2", "-o", str(tmp_path / "results"), *FEW], tmp_path / "said.txt")
+    wait_for_a_run(tmp_path / "results", command)
     made = reproduce(["table2"], output=tmp_path / "results", jobs=2, **SAME)
-    said, _ = process.communicate()
-    assert process.returncode == 0
+    code, said = command.end()
+    assert code == 0
     assert len(list((tmp_path / "results" / "runs").iterdir())) == 3
     assert made.missing == {}
     assert made.shown["table2"].text() in said  # Both end with the whole table.
 
 
 def test_ctrl_c_says_that_the_same_command_goes_on(tmp_path: Path) -> None:
-    process = dccm("table2", "-o", tmp_path / "results", *FEW)
-    wait_for_a_run(tmp_path / "results", process)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate()
-    assert process.returncode == 130
+    command = Command(["reproduce", "table2", "-o", str(tmp_path / "results"), *FEW], tmp_path / "said.txt")
+    wait_for_a_run(tmp_path / "results", command)
+    command.signal(signal.SIGINT)
+    code, said = command.end()
+    assert code == 130
     assert "Interrupted. What is done so far is kept: the same command goes on from there." in said
     assert "Traceback" not in said
     assert list((tmp_path / "results" / "failed").iterdir()) == []
