@@ -127,7 +127,7 @@ def test_a_method_without_an_encoder_is_refused_before_images_are_read(
         (8, [], "for 32 pixels, preset fast."),
         (40, [], "for 32 pixels, which sees them at 24 x 24, preset fast."),
         (64, [], "for 32 pixels, which sees them at 48 x 48 in squares of 2 x 2, preset fast."),
-        (64, ["--preset", "paper"], "for 64 pixels, preset paper."),
+        (64, ["--preset", "paper", "--set", "width=0.1"], "for 64 pixels, preset paper."),
         (8, ["--set", "starts=2"], "for 32 pixels, preset fast."),
     ],
 )

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from dccm.arrays import SMALLEST_SIDE, Fit
 from dccm.documents import parse_toml
-from dccm.errors import UserError, choose, did_you_mean, require
+from dccm.errors import UserError, choose, did_you_mean, require, short
 
 Settings = dict[str, object]
 """Values by name, of all sections together."""
@@ -156,7 +156,8 @@ def build(kinds: Sequence[type[Section]], settings: Mapping[str, object], where:
     """Make one instance of each kind of section from flat settings; unknown keys and wrong types are errors."""
     known = [name for kind in kinds for name in setting_names(kind)]
     for name in settings:
-        require(name in known, f"No setting '{name}' in {where}.{did_you_mean(name, known)} See \"dccm presets\".")
+        shown = short(name)
+        require(name in known, f"No setting '{shown}' in {where}.{did_you_mean(shown, known)} See \"dccm presets\".")
     return [_filled(kind(), settings) for kind in kinds]
 
 

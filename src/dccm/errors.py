@@ -4,9 +4,20 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+_BEGIN, _END = 1200, 400
+"""Characters of a sentence that are kept where a value in it has no end."""
+
 
 class UserError(ValueError):
-    """A mistake in what the user gave: one sentence with the setting, the rule, the value and the way out."""
+    """A mistake in what the user gave: one sentence with the setting, the rule, the value and the way out.
+
+    Args:
+        message: The sentence; the middle of one that nobody would read is left out.
+    """
+
+    def __init__(self, message: str) -> None:
+        whole = len(message) <= _BEGIN + _END
+        super().__init__(message if whole else f"{message[:_BEGIN]} ... {message[-_END:]}")
 
 
 _ACTING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb]")
@@ -50,9 +61,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean '{close[0]}'?" if close else ""
 
 
+def short(name: str) -> str:
+    """A name as an error shows it, whoever thought of it."""
+    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}..."
+
+
 def choose(name: str, known: Iterable[str], what: str, see: str) -> str:
     """Return `name` if it is known, else say which name was probably meant."""
-    names = list(known)
-    shown = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}..."
+    names, shown = list(known), short(name)
     require(name in names, f"No {what} '{shown}'.{did_you_mean(shown, names)} See \"{see}\".")
     return name

@@ -25,6 +25,7 @@ from tests.data.pictures import contents, encoded, noise, photos, png, prepared_
 
 WANTED = Preparation((8, 8))
 COUNT = 30
+DEEP = b"[" * 100_000
 GROUP, COMMIT = 4, 2
 CHILD = f"""
 import os, signal, sys
@@ -192,7 +193,9 @@ def test_two_processes_at_once_prepare_once(
     assert contents(tmp_path / "cache") == whole
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'{"fingerprint": 3}', b'{"done": 8}', b"\xff\xfe\0"])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"null", b'{"fingerprint": 3}', b'{"done": 8}', b"\xff\xfe\0", DEEP]
+)
 def test_damaged_progress_begins_anew(folder: Path, tmp_path: Path, whole: object, content: bytes) -> None:
     with pytest.raises(KeyboardInterrupt):
         ready(folder, tmp_path / "cache", on_progress=stop_at(20))
@@ -245,7 +248,7 @@ def test_a_finished_preparation_that_is_damaged_is_made_anew(
     assert contents(tmp_path / "cache") == whole
 
 
-@pytest.mark.parametrize("content", [b"[]", b"{}", b'{"format": 99, "fingerprint": ""}', b'{"format": 1}'])
+@pytest.mark.parametrize("content", [b"[]", b"{}", b'{"format": 99, "fingerprint": ""}', b'{"format": 1}', DEEP])
 def test_a_manifest_of_another_kind_is_not_believed(
     folder: Path, tmp_path: Path, whole: object, content: bytes
 ) -> None:

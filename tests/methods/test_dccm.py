@@ -137,7 +137,7 @@ def test_bars_of_four_directions_are_told_apart() -> None:
     from dccm.evaluation.metrics import accuracy
 
     found = bars(200, side=12)
-    trained = model(12, batch_size=100, mini_batch=20, epochs=15, flip=False)
+    trained = model(12, batch_size=100, mini_batch=20, epochs=15, flip=False, width=0.25)
     assert found.labels is not None
     train(trained.learner, trained.loader(found.images), trained.config.training)
     calibrate(trained.learner, trained.loader(found.images))

@@ -1,5 +1,6 @@
 """Whatever a stranger put into a run directory: what reads it ends in a sentence, in time, or works."""
 
+import json
 import os
 import shutil
 import signal
@@ -7,9 +8,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import save
 
 from dccm import UserError, cluster
 from dccm.commands.evaluate import evaluate
@@ -22,6 +26,7 @@ from dccm.data.synthetic import bars
 from dccm.report import write_report
 from dccm.runs.choice import Choice, write_choice
 from dccm.runs.directory import RunDirectory
+from dccm.training.checkpoint import _checksum, read_tensors, write_tensors
 from tests.strangers.mutations import READS, mutated
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes by name and alarms are Unix's")
@@ -37,7 +42,7 @@ SETTINGS = {
 }
 SECONDS, AT_MOST = 10, 60
 """That a command may compute, and that it may take on a busy machine."""
-FEW = {"report": 120, "judge": 40, "evaluate": 60, "predict": 60, "resume": 20}
+FEW = {"report": 60, "judge": 20, "evaluate": 30, "predict": 30, "resume": 15}
 MANY = {"report": 2400, "judge": 1000, "evaluate": 1000, "predict": 1000, "resume": 600}
 
 
@@ -136,3 +141,82 @@ def test_the_sound_directory_is_read_by_all(sound: Path, tmp_path: Path) -> None
         os.link(sound.parent / "labels.npy", here / "labels.npy")
         shutil.copytree(sound, here / "run")
         COMMANDS[command](here / "run")
+
+
+def edited(sound: Path, place: Path, name: str, edit: Callable[[dict[str, Any]], object]) -> Path:
+    """A copy of a run in which a document was edited."""
+    run = place / "run"
+    shutil.copytree(sound, run)
+    document = json.loads((run / name).read_text())
+    edit(document)
+    (run / name).write_text(json.dumps(document))
+    return run
+
+
+def reweighted(sound: Path, place: Path, change: Callable[[torch.Tensor], torch.Tensor]) -> Path:
+    """A copy of a run with other weights in its model."""
+    run = place / "run"
+    shutil.copytree(sound, run)
+    tensors, document = read_tensors(run / "model" / "weights.safetensors")
+    name = next(name for name, tensor in tensors.items() if tensor.ndim > 1)
+    write_tensors(run / "model" / "weights.safetensors", tensors | {name: change(tensors[name])}, document)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda tensor: torch.full_like(tensor, torch.nan), "holds values that are no finite numbers, in "),
+        (lambda tensor: torch.full_like(tensor, torch.inf), "holds values that are no finite numbers, in "),
+        (lambda tensor: tensor.bfloat16(), "must be torch.float32, got torch.bfloat16"),
+        (lambda tensor: tensor.flatten(), r"do not fit the network that model.json describes \(.* must be \("),
+    ],
+)
+def test_weights_that_cannot_be_are_refused(
+    sound: Path, tmp_path: Path, change: Callable[[torch.Tensor], torch.Tensor], words: str
+) -> None:
+    with pytest.raises(UserError, match=words):
+        predict(reweighted(sound, tmp_path, change), IMAGES, device="cpu")
+
+
+def test_a_deep_document_in_a_file_of_weights_is_refused(sound: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(sound, run)
+    path, deep = run / "model" / "weights.safetensors", "[" * 100_000
+    tensors = read_tensors(path).tensors
+    path.write_bytes(save(tensors, {"dccm": _checksum(tensors, deep) + deep}))
+    with pytest.raises(UserError, match="nested deeper than 16 levels"):
+        COMMANDS["predict"](run)
+
+
+@pytest.mark.parametrize("count", [10**9, 2**62])
+@pytest.mark.parametrize("command", ["report", "predict"])
+def test_a_run_of_a_billion_clusters_takes_no_memory(sound: Path, tmp_path: Path, command: str, count: int) -> None:
+    run = edited(sound, tmp_path, "result.json", lambda document: document.update(n_clusters=count, n_images=count))
+    if command == "report":
+        with pytest.raises(UserError, match=r"assignments\.csv is broken \(24 images, but result\.json counts"):
+            COMMANDS[command](run)
+    else:  # What is said of training is left out, and the images are assigned.
+        COMMANDS[command](run)
+        assert "24 images, but result.json counts" in (run.parent / "new" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("model/model.json", "is not a model description of dccm"),
+        ("result.json", "nested deeper than 16 levels"),
+        ("config.toml", "nested deeper than 16 levels"),
+        ("history.jsonl", "nested deeper than 16 levels"),
+    ],
+)
+def test_a_document_as_deep_as_it_is_long_ends_in_a_sentence(
+    sound: Path, tmp_path: Path, name: str, words: str
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(sound, run)
+    text = "a = " * (name == "config.toml") + "[" * 100_000
+    (run / name).write_text(text)
+    command = {"model/model.json": "predict", "config.toml": "resume"}.get(name, "report")
+    with pytest.raises(UserError, match=words):
+        COMMANDS[command](run)
