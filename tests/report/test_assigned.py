@@ -96,6 +96,17 @@ def test_without_confidences_or_a_run_the_page_says_less(tmp_path: Path) -> None
     assert len(page.cards()) == 3
 
 
+def test_a_page_of_a_thousand_clusters_stays_small(tmp_path: Path) -> None:
+    count, clusters = 20_000, 1000
+    images = np.broadcast_to(np.zeros((1, 8, 8, 1), np.uint8), (count, 8, 8, 1))
+    names = [f"{number}.png" for number in range(count)]
+    none, sure = np.zeros(count, bool), np.full(count, 0.5)
+    assignments = Assignments(names, np.arange(count) % clusters, sure, none, none)
+    path = write_assigned(RunDirectory(tmp_path), assignments, ImageSet(images, names), {}, Training(), "m")
+    shown = path.read_text().count("<img ")
+    assert 4000 <= shown <= 6000
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("assigned") / "run"

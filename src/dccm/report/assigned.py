@@ -21,8 +21,8 @@ from dccm.runs.directory import RunDirectory
 _SUREST, _LEAST_SURE, _OUTLIERS = 16, 8, 24
 """Images that are shown of each cluster, and of those far from all others."""
 _SKIPPED_SHOWN = 50
-_MANY_THUMBNAILS = 1500
-"""From here on thumbnails are made smaller."""
+_MANY_THUMBNAILS, _MOST_THUMBNAILS = 1500, 6000
+"""From here on thumbnails are made smaller; no more are shown than would be a page of a few megabytes."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,8 @@ def _sheets(assignments: Assignments, images: Bytes, names: Mapping[int, str], t
     rows = _by_cluster(assignments)
     numbers = sorted(set(rows) | set(training.sizes))
     many = len(numbers) * (_SUREST + _LEAST_SURE) > _MANY_THUMBNAILS
+    share = min(1.0, _MOST_THUMBNAILS / (len(numbers) * (_SUREST + _LEAST_SURE)))
+    surest, least_sure = max(1, int(share * _SUREST)), int(share * _LEAST_SURE)
     known = sum(training.sizes.values())
     sheets = []
     for number in numbers:
@@ -107,8 +109,8 @@ def _sheets(assignments: Assignments, images: Bytes, names: Mapping[int, str], t
                 training.sizes.get(number, 0) / known if known else math.nan,
                 mean_of(assignments.confidences[own]),
                 int(assignments.rejected[own].sum()),
-                _thumbnails(shown[:_SUREST], assignments, images, many=many),
-                _thumbnails(shown[_SUREST:][-_LEAST_SURE:], assignments, images, many=many),
+                _thumbnails(shown[:surest], assignments, images, many=many),
+                _thumbnails(shown[surest:][-least_sure:] if least_sure else shown[:0], assignments, images, many=many),
             )
         )
     return sorted(sheets, key=lambda sheet: -sheet.size)
