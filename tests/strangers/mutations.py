@@ -6,7 +6,7 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +134,31 @@ def harm_log(path: Path, draw: random.Random) -> None:
         database.execute("INSERT INTO changes (time, who, kind, what) VALUES ('', '', ?, ?)", (kind, what))
 
 
+def harm_tables(path: Path, draw: random.Random) -> None:
+    """Corrections of somebody who knows SQLite."""
+    with closing(sqlite3.connect(path)) as database:
+        for name in ("no_update", "no_delete"):
+            database.execute(f"DROP TRIGGER {name}")
+        number, what = draw.choice(database.execute("SELECT number, what FROM changes").fetchall())
+        endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+        columns = "i AS number, '' AS time, '' AS who, 'undo' AS kind, '{\"change\": 1}' AS what, '' AS key"
+        kind = draw.randrange(6)
+        if kind == 0:
+            database.executescript(f"DROP TABLE changes; CREATE VIEW changes AS {endless} SELECT {columns} FROM n")
+        elif kind == 1:
+            database.executescript("DROP TABLE images; CREATE TABLE images (count TEXT, checksum TEXT)")
+        elif kind == 2:
+            database.execute("UPDATE images SET count = ?", (draw.choice([None, -1, "x", 2**62, b"\xff"]),))
+        else:
+            column = draw.choice(["what", "what", "what", "kind", "who", "number"])
+            text = json.dumps(harm_document(json.loads(what), draw))
+            value = draw.choice([text, text, *RAW, None, -1, b"\xff\xfe"]) if column == "what" else draw.choice(VALUES)
+            value = json.dumps(value) if isinstance(value, list | dict) else value
+            with suppress(sqlite3.Error, OverflowError):
+                database.execute(f"UPDATE changes SET {column} = ? WHERE number = ?", (value, number))
+        database.commit()
+
+
 def harm_file(path: Path, draw: random.Random) -> None:
     """Something else stands in the place of a file."""
     path.unlink()
@@ -155,7 +180,7 @@ HARMS: dict[str, list[Harm]] = {
     ".csv": [harm_lines, harm_lines, harm_bytes, harm_file],
     ".npy": [harm_head, harm_bytes, harm_file],
     ".npz": [harm_arrays, harm_bytes, harm_head, harm_file],
-    ".sqlite": [harm_log, harm_log, harm_bytes, harm_file],
+    ".sqlite": [harm_log, harm_log, harm_tables, harm_tables, harm_bytes, harm_file],
     ".safetensors": [harm_tensors, harm_tensors, harm_bytes, harm_file],
 }
 READS: dict[str, list[str]] = {
@@ -168,6 +193,7 @@ READS: dict[str, list[str]] = {
     "evaluate": ["assignments.csv", "source.json"],
     "predict": [
         "model/model.json", "model/weights.safetensors", "model/outliers.safetensors", "result.json", "assignments.csv",
+        "corrections.sqlite", "corrections.sqlite", "embedding.npy",
     ],
     "resume": ["config.toml", "checkpoints/*.safetensors", "choice.json"],
 }  # fmt: skip

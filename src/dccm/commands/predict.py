@@ -90,9 +90,11 @@ def _training_of(model: RunDirectory) -> Training:
     try:
         result = model.read_result()
         assignments = model.read_assignments(result)
-        clusters = corrected(model, assignments, result.n_clusters).clusters
+        state = corrected(model, assignments, result.n_clusters)
     except UserError as error:
         return Training(unknown=str(error))
-    numbers, counts = np.unique(clusters[clusters != NO_CLUSTER], return_counts=True)
+    best = np.array([state.groups.of_predicted(cluster) for cluster in range(result.n_clusters)])
+    clusters = np.where(state.clusters == NO_CLUSTER, best[assignments.clusters], state.clusters)
+    numbers, counts = np.unique(clusters, return_counts=True)
     sizes = dict.fromkeys(range(result.n_clusters), 0) | dict(zip(numbers.tolist(), counts.tolist()))
     return Training(sizes, mean_of(assignments.confidences))

@@ -14,10 +14,12 @@ from pathlib import Path
 
 from dccm.corrections.change import Change, Entry, change_from
 from dccm.corrections.state import Replay, State, replayed
+from dccm.documents import check, named_if_broken, parse_json
 from dccm.errors import UserError, require
 
 FORMAT = 1
 _APPLICATION = 0x6463636D  # "dccm", in the head of the file.
+_REPAIR = "take a sound copy, or move it away to begin anew"
 _WAIT = 10.0
 """Seconds that a change waits for another process to finish its own."""
 _TABLES = """
@@ -84,8 +86,10 @@ class CorrectionLog:
         with self._lock, _speaking(self.path):
             query = f"SELECT number, time, who, kind, what FROM changes {which}"
             rows = self._database.execute(query, values).fetchall()
-        for number, time, who, kind, what in rows:
-            yield Entry(number, time, who, change_from(json.loads(what) | {"kind": kind}))
+        for row in rows:
+            with named_if_broken(self.path, _REPAIR):
+                entry = _entry(*row)
+            yield entry
 
     def add(self, change: Change, who: str, key: str = "") -> Entry:
         """Write one change; returns it as it stands in the log.
@@ -165,13 +169,29 @@ class CorrectionLog:
             0 < self._version() <= FORMAT,
             f"{self.path} has format version {self._version()}, and this dccm reads up to {FORMAT}. Update dccm.",
         )
-        known, stored = self._database.execute("SELECT count, checksum FROM images").fetchone()
+        with named_if_broken(self.path, _REPAIR):
+            self._require_tables()
+            known, stored = self._database.execute("SELECT count, checksum FROM images").fetchone()
+            check(type(known) is int, "its number of images is none")
         same = known == count and (not checksum or not stored or stored == checksum)
         require(
             same,
             f"{self.path} holds corrections of {known:,} other images than the {count:,} of this run. Move it away, or "
             'take them over by path with "dccm corrections RUN --import".',
         )
+
+    def _require_tables(self) -> None:
+        """Refuse what only looks like a table: to read it could compute without end."""
+        found = dict(self._database.execute("SELECT name, sql FROM sqlite_master WHERE name IN ('changes', 'images')"))
+        wanted = [" ".join(text.rstrip(";\n").split()) for text in _statements(_TABLES)][:2]
+        stored = [" ".join(str(found.get(name)).split()) for name in ("changes", "images")]
+        check(stored == wanted, "its tables are not those of dccm")
+
+
+def _entry(number: int, time: object, who: object, kind: object, what: str) -> Entry:
+    document = parse_json(what)
+    check(isinstance(document, dict), "a change is no object")
+    return Entry(number, str(time), str(who), change_from(document | {"kind": kind}))
 
 
 def _statements(script: str) -> Iterator[str]:
@@ -200,5 +220,5 @@ def _speaking(path: Path) -> Iterator[None]:
         forbidden = "readonly" in str(error) or "unable to open" in str(error)
         way = "Let yourself write there, or copy the run to where you may" if forbidden else "Try again"
         raise UserError(f"{path} cannot be used now ({error}). Nothing was changed. {way}.") from error
-    except (sqlite3.Error, json.JSONDecodeError) as error:
-        raise UserError(f"{path} is broken ({error}). Take a sound copy, or move it away to begin anew.") from error
+    except sqlite3.Error as error:
+        raise UserError(f"{path} is broken ({error}); {_REPAIR}.") from error
