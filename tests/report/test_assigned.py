@@ -10,6 +10,8 @@ import pytest
 
 from dccm import cluster
 from dccm.commands.predict import predict
+from dccm.corrections.change import Change
+from dccm.corrections.of_run import open_log
 from dccm.data.images import ImageSet, Skipped
 from dccm.data.synthetic import bars
 from dccm.errors import visible
@@ -132,3 +134,18 @@ def test_a_run_that_is_broken_costs_no_assignments(run: Path, tmp_path: Path, fi
     text = predicted.directory.report.read_text("utf-8")
     assert f"{file} is broken" in text
     assert len(predicted.directory.read_assignments().paths) == 12
+
+
+def test_clusters_are_those_of_the_corrections(run: Path, tmp_path: Path) -> None:
+    corrected = RunDirectory(tmp_path / "corrected")
+    shutil.copytree(run, corrected.path)
+    log = open_log(corrected, corrected.read_assignments(), 3)
+    log.add(Change(kind="merge", clusters=(0, 1), cluster=1), "somebody")
+    log.add(Change(kind="rename", cluster=1, name="bars"), "somebody")
+    log.close()
+    predicted = predict(corrected.path, bars(12, side=8, seed=1), output=tmp_path / "new", device="cpu")
+    assert predicted.directory is not None
+    page = Page(predicted.directory.report.read_text("utf-8"))
+    numbers = sorted(int(card.split("cluster-")[1].split('"')[0]) for card in page.cards())
+    assert numbers == [1, 2]
+    assert "Cluster 1: <bdi>bars</bdi>" in page.text

@@ -96,5 +96,5 @@ def _training_of(model: RunDirectory) -> Training:
     best = np.array([state.groups.of_predicted(cluster) for cluster in range(result.n_clusters)])
     clusters = np.where(state.clusters == NO_CLUSTER, best[assignments.clusters], state.clusters)
     numbers, counts = np.unique(clusters, return_counts=True)
-    sizes = dict.fromkeys(range(result.n_clusters), 0) | dict(zip(numbers.tolist(), counts.tolist()))
+    sizes = dict.fromkeys(sorted(state.groups.alive), 0) | dict(zip(numbers.tolist(), counts.tolist()))
     return Training(sizes, mean_of(assignments.confidences))
