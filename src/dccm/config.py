@@ -156,8 +156,9 @@ def build(kinds: Sequence[type[Section]], settings: Mapping[str, object], where:
     """Make one instance of each kind of section from flat settings; unknown keys and wrong types are errors."""
     known = [name for kind in kinds for name in setting_names(kind)]
     for name in settings:
-        shown = short(name)
-        require(name in known, f"No setting '{shown}' in {where}.{did_you_mean(shown, known)} See \"dccm presets\".")
+        require(
+            name in known, f"No setting '{short(name)}' in {where}.{did_you_mean(name, known)} See \"dccm presets\"."
+        )
     return [_filled(kind(), settings) for kind in kinds]
 
 

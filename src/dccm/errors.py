@@ -57,7 +57,7 @@ def require(condition: bool, message: str) -> None:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A sentence fragment that names the closest known word, or nothing when none is close."""
-    close = get_close_matches(name, list(known), n=1)
+    close = get_close_matches(short(name), list(known), n=1)
     return f" Did you mean '{close[0]}'?" if close else ""
 
 
@@ -69,5 +69,5 @@ def short(name: str) -> str:
 def choose(name: str, known: Iterable[str], what: str, see: str) -> str:
     """Return `name` if it is known, else say which name was probably meant."""
     names, shown = list(known), short(name)
-    require(name in names, f"No {what} '{shown}'.{did_you_mean(shown, names)} See \"{see}\".")
+    require(name in names, f"No {what} '{shown}'.{did_you_mean(name, names)} See \"{see}\".")
     return name

@@ -4,16 +4,21 @@ import io
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
+from dccm.corrections.change import Change
+from dccm.corrections.log import CorrectionLog
+from dccm.corrections.state import State
 from dccm.data.decode import Preparation
 from dccm.data.decoding import outcome_of, read_item
 from dccm.data.read import open_source
 from dccm.errors import UserError
+from dccm.runs.contents import Assignments
 from tests.data.pictures import png
 from tests.data.sources.archives import tar, zipped
 from tests.data.test_fuzz import sound_files
@@ -184,6 +189,28 @@ def _checkpoint(content: bytes, folder: Path) -> None:
     CheckpointFolder(folder).newest()
 
 
+def _few() -> State:
+    """Four images in two clusters."""
+    none = np.zeros(4, bool)
+    return State.of_run(Assignments(list("abcd"), np.array([0, 1, 0, 1]), np.ones(4), none, none), 2)
+
+
+def _log(content: bytes, folder: Path) -> None:
+    path = folder / "corrections.sqlite"
+    path.write_bytes(content)
+    with closing(CorrectionLog(path, _few(), read_only=True)) as log:
+        assert len(log.replay.state.clusters) == 4
+
+
+def _logs() -> Iterable[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "corrections.sqlite"
+        with closing(CorrectionLog(path, _few())) as log:
+            for change in (Change(kind="move", images=(0,), cluster=1), Change(kind="undo", change=1)):
+                log.add(change, "somebody")
+        yield path.read_bytes()
+
+
 READERS = {
     "image": Reader(_image, lambda: [content for _, content in sound_files()]),
     **{kind: Reader(_source(f"a.{kind}"), _archives(f"a.{kind}")) for kind in ("zip", "tar", "tar.gz", "tar.xz")},
@@ -196,4 +223,5 @@ READERS = {
     "checkpoint": Reader(_checkpoint, _one_file("checkpoints/*.safetensors")),
     "run": Reader(_run, _run_seeds),
     "report": Reader(_report, _run_seeds),
+    "log": Reader(_log, _logs),
 }
