@@ -155,10 +155,8 @@ def parse_assignments(assignments: list[str]) -> Settings:
 def build(kinds: Sequence[type[Section]], settings: Mapping[str, object], where: str) -> list[Any]:
     """Make one instance of each kind of section from flat settings; unknown keys and wrong types are errors."""
     known = [name for kind in kinds for name in setting_names(kind)]
-    for name in settings:
-        require(
-            name in known, f"No setting '{short(name)}' in {where}.{did_you_mean(name, known)} See \"dccm presets\"."
-        )
+    for key in settings:
+        require(key in known, f"No setting '{short(key)}' in {where}.{did_you_mean(key, known)} See \"dccm presets\".")
     return [_filled(kind(), settings) for kind in kinds]
 
 
