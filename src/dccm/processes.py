@@ -96,12 +96,18 @@ def _begin(environment: dict[str, str], begin: Callable[..., None] | None, given
         begin(*given)
 
 
-def join_cluster() -> Any:
-    """Ray, in the cluster that RAY_ADDRESS names, or in one that begins on this machine."""
+def import_ray() -> Any:
+    """Ray, or where to get it."""
     try:
         import ray
     except ImportError as error:
         raise UserError("engine 'ray' needs Ray. Get it with: pip install 'dccm[ray]'; or leave it out.") from error
+    return ray
+
+
+def join_cluster() -> Any:
+    """Ray, in the cluster that RAY_ADDRESS names, or in one that begins on this machine."""
+    ray = import_ray()
     try:
         if not ray.is_initialized():
             ray.init(log_to_driver=False)

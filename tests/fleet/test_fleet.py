@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -30,6 +31,8 @@ from dccm.fleet.table import Table
 from dccm.runs.directory import RunDirectory
 from tests.data.pictures import encoded, put, tree
 from tests.data.sources.archives import tar
+from tests.faults.machines import remounted, small_disk
+from tests.test_cli import dccm
 
 pyarrow = pytest.importorskip("pyarrow")
 from pyarrow import parquet  # noqa: E402
@@ -339,3 +342,43 @@ def test_confidences_are_those_of_the_usual_command(model: Path, shards: Path, t
     assigned(model, shards, tmp_path / "out")
     confidences = [row["confidence"] for row in rows(tmp_path / "out") if row["reason"] is None]
     assert np.allclose(confidences, usual.assignments.confidences, atol=1e-6, equal_nan=True)
+
+
+def test_a_full_disk_and_a_disk_that_may_not_be_written_to_leave_nothing_half_written(
+    model: Path, shards: Path, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "disk", 20) as disk:
+        with pytest.raises(
+            UserError, match=r"The result of the shard .\.tar could not be written on .*No room on disk"
+        ):
+            assigned(model, shards, disk / "out")
+        whole = {path.name for path in (disk / "out").iterdir() if path.name != "run.lock"}
+        assert whole < {"manifest.json", "shards.csv", *(f"{number}.tar.parquet" for number in range(4))}
+        remounted(disk, "ro")
+        with pytest.raises(UserError, match="Read-only file system"):
+            assigned(model, shards, disk / "out")
+        remounted(disk, "rw,size=4000k")
+        assert assigned(model, shards, disk / "out").images == 39
+        assert len({row["path"] for row in rows(disk / "out")}) == 40
+
+
+def test_the_command_line_says_what_was_done_and_names_what_was_not(
+    model: Path,
+    shards: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["predict", str(model), str(shards), "-o", str(tmp_path / "out"), "--processes", "1", "--device", "cpu"]
+    assert dccm(*words, monkeypatch=monkeypatch) == 0
+    said = capsys.readouterr()
+    assert said.out == f"39 images in 4 of 4 shards, 1 skipped; see {tmp_path / 'out'}.\n"
+    assert re.search(r"4/4 shards  [\d,]+ images/s  0:00 left  100%", said.err)
+    put(shards / "5.zip", b"PK half")
+    assert dccm(*words, "--json", "--quiet", monkeypatch=monkeypatch) == 2
+    said = capsys.readouterr()
+    document = json.loads(said.out)
+    assert (document["images"], document["shards"], document["missing"][0]["shard"]) == (39, 5, "5.zip")
+    assert re.match(r"dccm: 1 of 5 shards could not be read; the first, 5.zip on \S+: ", said.err)
+    assert dccm(*words[:3], "-o", "ftp://me:secret@host/out", monkeypatch=monkeypatch) == 2
+    assert "An address may hold no password" in capsys.readouterr().err

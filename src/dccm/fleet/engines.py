@@ -11,7 +11,7 @@ from dccm.data.sources.shards import Shard
 from dccm.errors import UserError, choose
 from dccm.fleet.jobs import Job
 from dccm.fleet.shard import Done, Worker
-from dccm.processes import join_cluster, pool_of
+from dccm.processes import import_ray, join_cluster, pool_of
 
 ENGINES = ("processes", "ray")
 _MODULES = ("dccm.fleet.engines", "torch", "scipy.optimize")
@@ -35,7 +35,6 @@ def done_by(
         processes: At work beside each other; None: one, or with Ray as many as there are processors, or GPUs.
         threads: That decode, of all processes of a machine together; None: one for each processor.
     """
-    choose(engine, ENGINES, "engine", "dccm predict --help")
     if engine == "ray":
         return _by_ray(job, output, shards, processes)
     count = min(processes or 1, len(shards))
@@ -43,6 +42,13 @@ def done_by(
     if count <= 1:
         return map(Worker(job, output, each).do, shards)
     return _by_processes(job, output, shards, count, each)
+
+
+def require_engine(engine: str) -> None:
+    """Refuse one that is not there, before anything is written."""
+    choose(engine, ENGINES, "engine", "dccm predict --help")
+    if engine == "ray":
+        import_ray()
 
 
 def _by_processes(job: Job, output: str, shards: Sequence[Shard], count: int, threads: int) -> Iterator[Done]:

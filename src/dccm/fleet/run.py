@@ -12,7 +12,7 @@ from dccm.data.sources.several import Sources
 from dccm.data.sources.shards import Shard, shards_at
 from dccm.data.storage import is_address
 from dccm.errors import UserError, require
-from dccm.fleet.engines import done_by
+from dccm.fleet.engines import done_by, require_engine
 from dccm.fleet.jobs import Job
 from dccm.fleet.output import Output
 from dccm.fleet.shard import Done, result_name
@@ -72,6 +72,7 @@ def do_shards(
         say: Called with a sentence that the user should read.
     """
     require_pyarrow()
+    require_engine(engine)
     places = _places(images)
     there = Output(output, job.identity, ", ".join(map(_absolute, places)))
     _require_apart(there.place, places)
