@@ -107,7 +107,7 @@ def test_unsure_images_have_no_cluster_and_probabilities_are_calibrated() -> Non
 
 
 def untrained(method: str, shape: ImageShape, **settings: Any) -> Model:
-    preset = "features" if shape.is_vector and method != "kmeans" else None
+    preset = "features" if shape.is_vector and method in ("dccm", "dac", "dec") else None
     model = Model.untrained(shape, make_config(method, preset, "", {"n_clusters": 4} | settings))
     model.method.eval()
     size = model.method.embed(torch.zeros(2, *shape)).shape[1]

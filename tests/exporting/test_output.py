@@ -46,6 +46,16 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
     assert names_in(tmp_path) == []
 
 
+def test_a_full_disk_inside_of_a_folder_names_the_folder(tmp_path: Path) -> None:
+    full = UserError("No room on disk to write out.partial/data/rows.parquet")
+    full.__cause__ = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(UserError, match=r"No room on disk to write [^ ]*/out; nothing of it is left behind"):
+        stopped(tmp_path / "out", full)
+    with pytest.raises(UserError, match="^Something else$"):
+        stopped(tmp_path / "out", UserError("Something else"))
+    assert names_in(tmp_path) == []
+
+
 def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_text("mine")

@@ -1,5 +1,6 @@
 """A file or folder that appears under its name when all of it is there, or not at all."""
 
+import errno
 import json
 import os
 import shutil
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dccm import __version__
-from dccm.errors import require
+from dccm.errors import UserError, require
 from dccm.files import disk_error, write_atomically
 from dccm.locks import held
 
@@ -43,8 +44,16 @@ def made_whole(path: Path, *, folder: bool, overwrite: bool = False) -> Iterator
                 _remove(partial)
                 raise
     except OSError as error:
-        kept = "nothing of it is left behind, and what was there is unharmed"
-        raise disk_error(error, f"write {path}", kept, "then export again", "output") from error
+        raise _not_written(error, path) from error
+    except UserError as error:  # Of a file inside, of which nobody has heard.
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise _not_written(error.__cause__, path) from error
+        raise
+
+
+def _not_written(error: OSError, path: Path) -> UserError:
+    kept = "nothing of it is left behind, and what was there is unharmed"
+    return disk_error(error, f"write {path}", kept, "then export again", "output")
 
 
 def mark(folder: Path, facts: dict[str, Any]) -> None:
