@@ -56,9 +56,9 @@ def made_at(folder: Path) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Reproduced]:
-    """The paper on 512 digits, one pass each."""
+    """The paper on 200 digits, one pass each."""
     folder = tmp_path_factory.mktemp("all") / "results"
-    return folder, reproduce(["all"], output=folder, budget="passes:1", limit_images=512, datasets=["digits"])
+    return folder, reproduce(["all"], output=folder, budget="passes:1", limit_images=200, datasets=["digits"])
 
 
 def test_every_table_and_figure_appears(everything: tuple[Path, Reproduced]) -> None:
@@ -76,7 +76,7 @@ def test_every_table_and_figure_appears(everything: tuple[Path, Reproduced]) -> 
     assert len(reports) == len(list((folder / "runs").iterdir()))
     assert all((folder / report).is_file() for report in reports)
     assert made.shown["table2"].caption.endswith(
-        "Budget passes:1 for each run; at most 512 images of each data set, drawn at random; one seed, 0; last epoch"
+        "Budget passes:1 for each run; at most 200 images of each data set, drawn at random; one seed, 0; last epoch"
     )
 
 
@@ -97,7 +97,7 @@ def test_runs_are_ordinary_and_know_how_they_were_made(everything: tuple[Path, R
 def test_tables_beyond_the_paper_use_the_same_runs(everything: tuple[Path, Reproduced]) -> None:
     folder, _ = everything
     before = made_at(folder)
-    arguments: dict[str, Any] = {"budget": "passes:1", "limit_images": 512, "datasets": ["digits"]}
+    arguments: dict[str, Any] = {"budget": "passes:1", "limit_images": 200, "datasets": ["digits"]}
     made = reproduce(["cost", "significance", "table3"], output=folder, **arguments)
     assert made_at(folder) == before
     assert "images/s" in made.shown["cost"].text()
