@@ -233,6 +233,28 @@ def test_image_files_are_done_some_at_a_time(model: Path, tmp_path: Path, monkey
     assert len({row["path"] for row in rows(tmp_path / "out")}) == 40
 
 
+def test_image_files_that_a_storage_refuses_for_a_moment_are_tried_again(
+    model: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = fsspec.filesystem("memory")
+    for name, content in pictures(0, 1).items():
+        storage.pipe_file(f"/bucket/photos/{name}", content)
+    whole = type(storage).cat_file
+
+    def refused(self: Any, path: str) -> Any:
+        if path.endswith("1.png"):
+            raise PermissionError(13, "Access Denied")
+        return whole(self, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(storage), "cat_file", refused)
+        summary = assigned(model, f"{bucket}/photos", f"{bucket}/out")
+    assert (summary.images, summary.skipped, summary.passing) == (1, 1, 1)
+    assert "Access Denied" in rows(f"{bucket}/out")[1]["reason"]
+    summary = assigned(model, f"{bucket}/photos", f"{bucket}/out")
+    assert (summary.images, summary.skipped, summary.passing) == (2, 0, 0)
+
+
 @pytest.mark.parametrize(
     ("others", "sentence"),
     [

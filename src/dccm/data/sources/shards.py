@@ -73,7 +73,10 @@ class Files(Source):
         file = self._files[index]
         if file.size > MOST_BYTES:
             raise ValueError(f"the file has {file.size:,} bytes, more than {MOST_BYTES:,}")
-        return read_stored(file.place)
+        try:
+            return read_stored(file.place)
+        except UserError as error:  # It says what the storage did at this moment, not what the file is.
+            raise OSError(errno.EIO, str(error)) from error
 
 
 def shards_at(place: str) -> list[Shard]:
