@@ -220,13 +220,13 @@ def _open_path(path: Path, processes: int | None) -> Source:
 
 def _holds_archives(folder: Path) -> bool:
     """Whether tar archives lie in a folder, and neither images nor folders nor parquet files beside them."""
-    names = [entry.name.lower() for entry in folder.iterdir() if not entry.name.startswith(".")]
-    others = any(entry.is_dir() for entry in folder.iterdir())
+    entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
+    names = [entry.name.lower() for entry in entries]
     known = (*SUFFIXES, ".parquet")
     return (
-        not others
-        and any(name.endswith(TAR_SUFFIXES) for name in names)
+        any(name.endswith(TAR_SUFFIXES) for name in names)
         and not any(name.endswith(known) for name in names)
+        and not any(entry.is_dir() for entry in entries)
     )
 
 

@@ -46,7 +46,7 @@ class Judgement:
     perturbed: int = 0
     """Images that were perturbed slightly."""
     unmoved: float | None = None
-    """Share of them that kept their cluster; None: the images were out of reach."""
+    """Share of them that kept their cluster; None: the images, or what makes vectors of them, were out of reach."""
     beyond_chance: float | None = None
     """The same, 0 by chance."""
     unmoved_of: list[float | None] = field(default_factory=list)

@@ -111,11 +111,12 @@ def judge_model(
         images: The images themselves, (N, H, W, C).
         features: Their deep features, (N, D); None: they were not kept.
         clusters: Their clusters, (N,).
-        encoder: What made vectors of them; None: there are none.
+        encoder: What made vectors of them; None: there are none, or it is out of reach, and nothing is perturbed.
     """
     seed, n_clusters = model.config.training.seed, model.config.data.n_clusters
+    can_look = encoder is not None or model.pretrained is None
     return Judgement(
         **judge_predictions(model, inputs),
         **judge_features(features, clusters, n_clusters, seed),
-        **judge_perturbed(model, lambda rows: images[rows], clusters, encoder),
+        **(judge_perturbed(model, lambda rows: images[rows], clusters, encoder) if can_look else {}),
     )
