@@ -1,8 +1,9 @@
 """Find the oldest versions of the dependencies with which the tests pass: `make oldest`.
 
 Each library in turn is laid over the pinned set, and the oldest of its minor releases that passes is found by halving.
-Then all of these are installed together in an environment of their own, and all tests run there. What passes stands in
-`requirements-oldest.txt`, and `pyproject.toml` says the same, which a test checks. torch stays where it was run.
+Then all of these are installed together in an environment of their own, and all tests run there, or those of `--quick`.
+What passes stands in `requirements-oldest.txt`, which says what was run, and `pyproject.toml` says the same, which a
+test checks. torch stays where it was run.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import venv
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,7 +25,7 @@ LIBRARIES = {
     "scikit-learn": "tests/grouping tests/evaluation tests/test_estimators.py tests/test_estimators_saved.py",
     "pillow": "tests/data tests/report tests/gallery",
     "safetensors": "tests/runs tests/training/test_checkpoint.py tests/test_resume.py tests/strangers",
-    "typer": "tests/test_cli.py tests/test_cli_data.py tests/test_cli_probe.py tests/test_docs.py",
+    "typer": "tests/test_help.py tests/test_cli.py tests/test_cli_data.py tests/test_cli_probe.py tests/test_docs.py",
     "rich": "tests/test_progress.py tests/test_live.py tests/test_cli.py tests/test_cli_data.py",
     "jinja2": "tests/report tests/commands/test_cluster.py",
     "pyarrow": "tests/data/sources tests/runs/test_directory.py tests/data/test_prepare.py",
@@ -32,19 +34,29 @@ LIBRARIES = {
     "onnxruntime": "tests/networks tests/runs/test_features.py",
 }
 """The libraries, and the tests of what uses each of them."""
+QUICK = (
+    "tests/data/sources tests/data/test_decode.py tests/test_npy.py tests/evaluation tests/grouping tests/runs "
+    "tests/formats tests/report tests/test_estimators.py tests/test_help.py tests/test_json.py tests/test_progress.py "
+    "tests/test_cli_data.py"
+)
+"""What reaches all of them in a few minutes: images, clusters, files, pages, estimators, the command line."""
 
 
 def main() -> None:
     """Halve, write down, and run everything with all of them together."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("libraries", nargs="*", help="only these; the others stay as they were found before")
-    parser.add_argument("--together", action="store_true", help="only run all tests with what was found before")
+    parser.add_argument("--together", action="store_true", help="only run the tests with what was found before")
+    parser.add_argument("--quick", action="store_true", help="run a part of the tests with all of them together")
     asked = parser.parse_args()
     bounds = read(FOUND) if FOUND.exists() else {}
     for name in [] if asked.together else asked.libraries or LIBRARIES:
         bounds[name] = oldest(name)
-        write(bounds)
-    sys.exit(run_together(bounds))
+        write(bounds, "each alone; not together yet")
+    code = run_together(bounds, QUICK.split() if asked.quick else [])
+    if code == 0:
+        write(bounds, QUICK if asked.quick else "all")
+    sys.exit(code)
 
 
 def oldest(name: str) -> str:
@@ -109,8 +121,8 @@ def laid_down(requirement: str, folder: Path) -> bool:
     return subprocess.run([*pip, "--target", str(folder), requirement], capture_output=True).returncode == 0
 
 
-def run_together(bounds: dict[str, str]) -> int:
-    """All tests with the oldest of everything, in an environment of its own; the exit code of pytest."""
+def run_together(bounds: dict[str, str], tests: Sequence[str]) -> int:
+    """Tests (none: all) with the oldest of everything, in an environment of its own; the exit code of pytest."""
     folder = ROOT / "build" / "oldest" / "venv"
     venv.create(folder, with_pip=True, clear=True)
     python = str(folder / ("Scripts" if os.name == "nt" else "bin") / "python")
@@ -120,7 +132,7 @@ def run_together(bounds: dict[str, str]) -> int:
     subprocess.run([python, "-m", "pip", "install", "--quiet", "-r", str(lines)], check=True)
     quick = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
     subprocess.run(quick, check=True)
-    return subprocess.run([python, "-m", "pytest", "-q", "-n", "2"], cwd=ROOT).returncode
+    return subprocess.run([python, "-m", "pytest", "-q", "-n", "2", *tests], cwd=ROOT).returncode
 
 
 def read(path: Path) -> dict[str, str]:
@@ -129,9 +141,11 @@ def read(path: Path) -> dict[str, str]:
     return dict(re.findall(r"^([\w.-]+)==([\w.]+)", "\n".join(lines), flags=re.MULTILINE))
 
 
-def write(bounds: dict[str, str]) -> None:
-    """Keep what was found so far."""
-    head = "# The oldest versions with which all tests pass, found by `make oldest`; pyproject.toml says the same.\n"
+def write(bounds: dict[str, str], tests: str) -> None:
+    """Keep what was found so far, and by which tests."""
+    python = ".".join(map(str, sys.version_info[:2]))
+    told = f"Found by `make oldest`, Python {python}; pyproject.toml says the same. Tests that passed: {tests}"
+    head = "".join(f"# {line}\n" for line in textwrap.wrap(told, 118))
     FOUND.write_text(head + "".join(f"{name}=={bounds[name]}\n" for name in bounds), encoding="utf-8")
 
 

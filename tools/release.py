@@ -27,10 +27,13 @@ def main() -> None:
         sys.exit(f"VERSION must be three numbers, such as 0.2.0, got '{version}'.")
     if git("status", "--porcelain"):
         sys.exit("There are changes that are not committed. Commit them first; a release is what main holds.")
+    if git("tag", "--list", f"v{version}"):
+        sys.exit(f"v{version} is released already. Take {following(version)} or another version.")
+    today = datetime.now(UTC).date().isoformat()
+    # First, as it is the one that may be missing: then nothing has been changed yet.
+    change(ROOT / "CHANGELOG.md", r"## \S+ \(unreleased\)", f"## {version} ({today})")
     for place, pattern in PLACES.items():
         change(ROOT / place, pattern, rf"\g<1>{version}\g<2>")
-    today = datetime.now(UTC).date().isoformat()
-    change(ROOT / "CHANGELOG.md", r"## \S+ \(unreleased\)", f"## {version} ({today})")
     run("-m", "tests.formats")
     wheel = build(ROOT / "dist")
     git("add", "--all", "CHANGELOG.md", "tests/formats", *PLACES)
