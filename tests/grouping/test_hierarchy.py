@@ -31,7 +31,8 @@ def test_the_tree_is_that_of_always_joining_the_cheapest_pair(
         merges = tree_of(points, kind)
         found = cut(merges, clusters)
         assert len(np.unique(found)) == clusters
-        assert adjusted_rand_score(found, fcluster(plain[kind], clusters, "maxclust")) == pytest.approx(1)
+        if clusters > 1:  # SciPy 1.14 leaves two points apart that should be one cluster.
+            assert adjusted_rand_score(found, fcluster(plain[kind], clusters, "maxclust")) == pytest.approx(1)
         heights = plain[kind][:, 2] ** 2 / 2 if kind == "ward" else plain[kind][:, 2]
         np.testing.assert_allclose(sorted(merge.cost for merge in merges), heights, rtol=1e-3, atol=1e-4)
 
