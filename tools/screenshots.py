@@ -21,6 +21,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from dccm.commands.corrections import import_corrections
+from dccm.report import write_report
 from dccm.runs.directory import RunDirectory
 
 PICTURES = Path(__file__).parent.parent / "docs" / "images"
@@ -65,11 +66,12 @@ def make_run(folder: Path) -> Path:
         if len(shown):
             name = words_of[int(np.bincount(shown).argmax())]
             import_corrections(run, [json.dumps({"kind": "rename", "cluster": cluster, "name": name, "who": "me"})])
+    write_report(RunDirectory(run))
     return run
 
 
 def take(run: Path, output: Path) -> Iterator[Path]:
-    """Gallery with clusters and with the map, report at the width of a desk, with its map, and of a phone."""
+    """The gallery with clusters and with its map, and the report with its beginning and with its map."""
     from playwright.sync_api import sync_playwright
 
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or sys.exit("Needs chromium: make chromium.")
@@ -83,11 +85,9 @@ def take(run: Path, output: Path) -> Iterator[Path]:
         yield shot(page, output / "gallery.png")
         page.goto((run / "report.html").resolve().as_uri())
         yield shot(page, output / "report.png")
+        page.set_viewport_size({"width": 1200, "height": 900})
         point_at_one(page)
         yield shot(page, output / "report_map.png")
-        phone = browser.new_page(viewport={"width": 390, "height": 800}, color_scheme="dark")
-        phone.goto((run / "report.html").resolve().as_uri())
-        yield shot(phone, output / "report_phone.png")
 
 
 def point_at_one(page: Any) -> None:
@@ -117,12 +117,12 @@ def circle_some(page: Any) -> None:
 
 
 def shot(page: Any, picture: Path) -> Path:
-    """A picture of what is in view, once nothing is on its way any more, in as few colours as do."""
+    """A picture of what is in view, once nothing is on its way any more."""
     page.wait_for_load_state("networkidle")
     page.wait_for_timeout(500)
     page.screenshot(path=str(picture))
     with Image.open(picture) as taken:
-        taken.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE).save(picture, optimize=True)
+        taken.convert("RGB").save(picture, optimize=True)
     return picture
 
 
