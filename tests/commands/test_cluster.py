@@ -14,6 +14,7 @@ from dccm.commands.cluster import cluster, default_output
 from dccm.data.images import checksum
 from dccm.data.synthetic import bars
 from dccm.errors import UserError
+from dccm.methods.dccm import DCCMConfig
 from dccm.runs.directory import RunDirectory
 from dccm.runs.model import Model
 from dccm.training.progress import Progress, Stage
@@ -137,6 +138,39 @@ def test_a_run_goes_on_with_its_own_settings(tmp_path: Path) -> None:
     assert len(first.result.settings) == len(again.result.settings)
     with pytest.raises(UserError, match="was begun with checksum"):
         cluster(bars(40, side=8, seed=1), output=tmp_path / "run", resume=True)
+
+
+def without_line(path: Path, name: str) -> None:
+    lines = path.read_text().splitlines(keepends=True)
+    kept = [line for line in lines if not line.startswith(f"{name} = ")]
+    assert len(kept) == len(lines) - 1
+    path.write_text("".join(kept))
+
+
+def test_a_run_of_a_version_without_a_setting_goes_on_as_if_it_had_its_default(tmp_path: Path) -> None:
+    def learn(name: str, **more: Any) -> RunDirectory:
+        return cluster(FOUND, output=tmp_path / name, device="cpu", **more).directory
+
+    given = {"n_clusters": 4, "preset": "paper", "settings": QUICK}
+    learn("older", **given)
+    without_line(tmp_path / "older" / "config.toml", "milestones")
+    older, whole = learn("older", resume=True, epochs=2), learn("whole", **given | {"epochs": 2})
+    assert older.assignments.read_bytes() == whole.assignments.read_bytes()
+    assert older.config.read_text() == whole.config.read_text()
+    with pytest.raises(UserError, match="was begun with milestones = 0, now it is 3"):
+        learn("older", resume=True, settings={"milestones": 3})
+
+
+def test_a_setting_that_is_not_mentioned_has_its_default_whatever_a_preset_says_today(tmp_path: Path) -> None:
+    made = cluster(FOUND, 4, preset="fast", output=tmp_path / "run", settings=QUICK, epochs=1)
+    assert (made.model.config.settings()["uses"], DCCMConfig().uses) == (4, 1)
+    without_line(made.directory.config, "uses")
+    with pytest.raises(UserError, match="says uses = 1, and the run was trained with 4 so far"):
+        cluster(FOUND, output=tmp_path / "run", resume=True)
+    document = json.loads((made.directory.model / "model.json").read_text())
+    del document["settings"]["uses"]
+    (made.directory.model / "model.json").write_text(json.dumps(document))
+    assert Model.load(made.directory.model).config.settings()["uses"] == 1
 
 
 def test_the_checksum_of_prepared_images_is_not_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

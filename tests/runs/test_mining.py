@@ -109,6 +109,19 @@ def test_a_stopped_run_goes_on_to_the_same_bits_even_if_the_other_run_has_change
     assert_same(tmp_path / "run", unbroken)
 
 
+def test_a_run_that_was_named_from_one_folder_is_found_from_another(
+    miner: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(miner.parent)
+    with pytest.raises(InterruptedRunError):
+        run(tmp_path / "run", ALONE | {"mined_by": miner.name}, watcher=StopAfter(1))
+    monkeypatch.chdir(tmp_path)
+    finished = cluster(FOUND, output="run", resume=True)
+    assert finished.result.settings["mined_by"] == str(miner.resolve())
+    monkeypatch.chdir(miner.parent)
+    cluster(FOUND, output=tmp_path / "run", settings={"mined_by": miner.name}, resume=True)
+
+
 def test_a_model_mines_for_all_terms_too(miner: Path) -> None:
     config = make_config("dccm", "paper", overrides=SETTINGS | {"mined_by": str(miner), "label_threshold": 0.0})
     record = fit(FOUND.images, config).history[0]

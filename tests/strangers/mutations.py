@@ -148,7 +148,8 @@ def harm_tables(path: Path, draw: random.Random) -> None:
         elif kind == 1:
             database.executescript("DROP TABLE images; CREATE TABLE images (count TEXT, checksum TEXT)")
         elif kind == 2:
-            database.execute("UPDATE images SET count = ?", (draw.choice([None, -1, "x", 2**62, b"\xff"]),))
+            database.executescript("DROP TABLE images; CREATE TABLE images (count, checksum)")
+            database.execute("INSERT INTO images VALUES (?, 'x')", (draw.choice([None, -1, "x", 2**62, b"\xff"]),))
         else:
             column = draw.choice(["what", "what", "what", "kind", "who", "number"])
             text = json.dumps(harm_document(json.loads(what), draw))

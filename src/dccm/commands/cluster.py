@@ -20,7 +20,7 @@ from dccm.runs.automatic import AUTO
 from dccm.runs.choice import Asked
 from dccm.runs.choosing import chosen, require_same_choice, take_asked
 from dccm.runs.confidence import parse_reject
-from dccm.runs.config import RunConfig, make_config
+from dccm.runs.config import RunConfig, kept_config, make_config
 from dccm.runs.directory import RunDirectory
 from dccm.runs.fitting import require_machine
 from dccm.runs.run import Clustering, Compare, run
@@ -121,7 +121,10 @@ def cluster(
 def _given(settings: Mapping[str, object] | None, named: Mapping[str, object], budget: str | None) -> Settings:
     """All settings that the user gave; those given by their own name win."""
     known = {name: value for name, value in named.items() if value is not None}
-    return dict(settings or {}) | known | (parse_budget(budget) if budget else {})
+    given = dict(settings or {}) | known | (parse_budget(budget) if budget else {})
+    if (other := given.get("mined_by")) and isinstance(other, str):
+        given["mined_by"] = os.path.realpath(other)  # The run may be resumed in another folder.
+    return given
 
 
 def _require_named(images: Any) -> None:
@@ -150,7 +153,7 @@ def _resumed(directory: RunDirectory, given: Settings, asked: Asked | None) -> R
     begun, stored = directory.read_config()
     if asked is not None:
         require_same_choice(directory, asked)
-    return make_config(begun.method, begun.preset, begun.dataset, stored | given)
+    return kept_config(begun.method, begun.preset, begun.dataset, stored, given)
 
 
 def _known(dataset: str) -> str:

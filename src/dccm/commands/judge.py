@@ -134,7 +134,7 @@ def _another_run(
     """Make one more run that differs by its seed alone; where it is."""
     from dccm.commands.inputs import take_inputs
     from dccm.data.reopen import reopened
-    from dccm.runs.config import make_config
+    from dccm.runs.config import kept_config
     from dccm.runs.run import run
     from dccm.runs.speeds import duration
 
@@ -150,7 +150,7 @@ def _another_run(
     assert source is not None
     took = duration(result.cost.seconds)
     watcher.say(f"One more run, with seed {seed}, into {made.path}: about {took} of training, as the first one took.")
-    config = make_config(begun.method, begun.preset, begun.dataset, settings | {"seed": seed})
+    config = kept_config(begun.method, begun.preset, begun.dataset, settings, {"seed": seed})
     image_set, inputs, encoder, pretrained, views = take_inputs(source, config, watcher, cache=cache)
     taken: dict[str, Any] = {"inputs": inputs, "encoder": encoder, "pretrained": pretrained, "views": views}
     run(image_set, config, made, on_progress=watcher.training, say=watcher.say, **taken)

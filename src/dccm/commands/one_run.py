@@ -12,7 +12,7 @@ from dccm.experiments.results import Results
 from dccm.experiments.spec import RunSpec
 from dccm.networks.encoders import SCRATCH
 from dccm.progress import Silent
-from dccm.runs.config import make_config
+from dccm.runs.config import make_config, with_defaults
 from dccm.runs.contents import config_text, parse_config
 from dccm.runs.directory import RunDirectory
 from dccm.runs.run import MAY_DIFFER
@@ -56,5 +56,5 @@ def can_go_on(directory: RunDirectory, spec: RunSpec, settings: Mapping[str, obj
     stored = directory.read_config()
     config = make_config(spec.method, spec.preset, known_data_set(spec.dataset), settings)
     wanted = parse_config(config_text(stored.begun, config.sections))
-    names = (set(stored.settings) | set(wanted.settings)) - MAY_DIFFER
-    return all(stored.settings.get(name) == wanted.settings.get(name) for name in names)
+    before, now = (with_defaults(spec.method, settings) for settings in (stored.settings, wanted.settings))
+    return all(before.get(name) == now.get(name) for name in (set(before) | set(now)) - MAY_DIFFER)

@@ -11,7 +11,7 @@ from dccm.corrections.lesson import Corrected, lesson_of
 from dccm.data.images import ImageSet
 from dccm.errors import counted, require
 from dccm.networks.base import NetworkConfig
-from dccm.runs.config import RunConfig, make_config
+from dccm.runs.config import RunConfig, kept_config, make_config
 from dccm.runs.directory import RunDirectory
 from dccm.runs.lesson import Lesson
 
@@ -44,7 +44,7 @@ def going_on(parent: RunDirectory, given: Mapping[str, object]) -> GoingOn:
     _require_able(parent, begun.method, stored)
     corrected = Corrected(parent)
     lesson = lesson_of(corrected)
-    known = make_config(begun.method, begun.preset, begun.dataset, stored).settings()
+    known = kept_config(begun.method, begun.preset, begun.dataset, stored).settings()
     short: Settings = {"learning_rate": _LEARNING_RATE * _number(known, "learning_rate")}
     if not any(name in given for name in _LENGTHS):
         steps = _FEWEST_STEPS * _number(known, "mini_batch") / corrected.result.n_images
@@ -72,7 +72,7 @@ def resumed(directory: RunDirectory, parent: str | Path | None, given: Settings)
         + "Resume it as it was begun, or choose another output folder.",
     )
     corrected = Corrected(RunDirectory(begun.improved_from), begun.changes)
-    config = make_config(begun.method, begun.preset, begun.dataset, stored | given)
+    config = kept_config(begun.method, begun.preset, begun.dataset, stored, given)
     return GoingOn(corrected, lesson_of(corrected), config)
 
 

@@ -77,6 +77,23 @@ def make_config(
     return config
 
 
+def kept_config(
+    method: str, preset: str, dataset: str, kept: Mapping[str, object], given: Mapping[str, object] | None = None
+) -> RunConfig:
+    """Settings that were kept with a run or a model, and the user's own on top of them; no preset says any more."""
+    return make_config(method, preset, dataset, with_defaults(method, kept) | dict(given or {}))
+
+
+def with_defaults(method: str, kept: Mapping[str, object]) -> Settings:
+    """Kept settings, and those that they do not mention.
+
+    Such came later, and have their default, which leaves all results as they were; a preset may say otherwise by now.
+    """
+    kind = METHODS[choose(method, METHODS, "method", "dccm methods")]
+    sections = (DataConfig(), TrainingConfig(), kind.config_type())
+    return {name: value for section in sections for name, value in flat(section).items()} | dict(kept)
+
+
 def _require_takes_vectors(method: str, encoder: str) -> None:
     """Refuse a pretrained encoder for a method that learns from pictures."""
     if encoder == SCRATCH or METHODS[method].takes_vectors:

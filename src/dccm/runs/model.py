@@ -20,7 +20,7 @@ from dccm.methods import METHODS, build_method
 from dccm.methods.base import Clusterer, GradientMethod
 from dccm.networks.seeds import drawn_from
 from dccm.runs.confidence import Confidence, read_sample, write_sample
-from dccm.runs.config import RunConfig, make_config
+from dccm.runs.config import RunConfig, kept_config
 from dccm.runs.description import FORMAT, Description, RowScale, read_description, write_description
 from dccm.runs.features import Pretrained
 from dccm.runs.outline import outline
@@ -191,7 +191,7 @@ class Model:
             folder = folder / "model"
         described = read_description(folder / "model.json")
         settings = {name: value for name, value in described.settings.items() if value is not None}
-        config = make_config(described.method, described.preset, described.dataset, settings | {"device": device})
+        config = kept_config(described.method, described.preset, described.dataset, settings, {"device": device})
         method = _with_weights(config, described.image_shape, folder)
         rows = described.rows._asdict() if described.rows else None
         model = cls(_placed(method, device), described.image_shape, config, rows, described.pretrained)

@@ -18,7 +18,7 @@ from dccm.methods.base import encoder_of
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.runs.choice import Choice, write_choice
 from dccm.runs.confidence import Reject, rejected_ones, require_graded, threshold
-from dccm.runs.config import RunConfig
+from dccm.runs.config import RunConfig, with_defaults
 from dccm.runs.contents import Assignments, Begun, StoredConfig, config_text, parse_config
 from dccm.runs.directory import RunDirectory
 from dccm.runs.features import Pretrained
@@ -233,7 +233,9 @@ def _result(
 def require_same(directory: RunDirectory, wanted: StoredConfig) -> None:
     """A resumed run has the settings and images that it was begun with."""
     stored = directory.read_config()
-    for before, now in ((vars(stored.begun), vars(wanted.begun)), (stored.settings, wanted.settings)):
+    method = wanted.begun.method
+    settings = (with_defaults(method, stored.settings), with_defaults(method, wanted.settings))
+    for before, now in ((vars(stored.begun), vars(wanted.begun)), settings):
         for name in sorted((set(before) | set(now)) - MAY_DIFFER):
             require(
                 before.get(name) == now.get(name),

@@ -20,7 +20,7 @@ from dccm.experiments.spec import RunSpec
 from dccm.experiments.table import Cell, Column, Table
 from dccm.experiments.targets import Measure, Need, Target
 from dccm.grouping.readout import KMeansReadout
-from dccm.runs.config import make_config
+from dccm.runs.config import kept_config
 from dccm.runs.directory import RunDirectory
 from dccm.runs.fitting import new_model
 from dccm.runs.model import Model
@@ -44,7 +44,7 @@ def take(directory: RunDirectory, image_set: ImageSet) -> dict[str, Any]:
     trained = Model.load(directory.path)
     stored = directory.read_config()
     begun = stored.begun
-    config = make_config(begun.method, begun.preset, begun.dataset, stored.settings)
+    config = kept_config(begun.method, begun.preset, begun.dataset, stored.settings)
     models = (new_model(image_set.images, config), trained)
     return {stage: _found(model, image_set) for stage, model in zip(STAGES, models, strict=True)}
 
