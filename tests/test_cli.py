@@ -270,6 +270,24 @@ def test_no_room_on_disk_ends_in_one_sentence(
     assert "resume a run that was training" in said
 
 
+def test_what_the_system_refuses_ends_in_one_sentence(
+    finished: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def forbidden(path: Path, **_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "stat", forbidden)
+    for words in (
+        ["report", finished],
+        ["evaluate", finished, "--labels", "x.npy"],
+        ["export", finished, "--to", "csv"],
+    ):
+        assert dccm(*words, monkeypatch=monkeypatch) == 2
+        said = capsys.readouterr().err
+        assert said.startswith("dccm: The system says 'Permission denied' of '")
+        assert said.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     [("nowhere", "There is no file, folder or data set"), (".", "There is no image in")],

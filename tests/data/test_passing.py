@@ -11,6 +11,7 @@ from dccm.data.passing import is_passing, require_means
 from dccm.data.read import open_source, read_images
 from dccm.errors import UserError
 from tests.data.pictures import photos, png, put
+from tests.data.sources.archives import tar
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ENOENT, errno.ESTALE, errno.ETIMEDOUT, errno.EBUSY])
@@ -60,6 +61,21 @@ def test_a_listing_without_open_files_stops_too(refused: str, tmp_path: Path, mo
     monkeypatch.setattr(Path, refused, refuse)
     with pytest.raises(UserError, match="^Out of open files of this process"):
         open_source(folder)
+
+
+def test_a_folder_of_archives_without_open_files_stops_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "shards").mkdir()
+    tar(tmp_path / "shards" / "a.tar", {"a.png": png()})
+    known = Path.stat
+
+    def refuse(path: Path, **options: Any) -> Any:
+        if path.name == "a.tar":
+            raise OSError(errno.EMFILE, "Too many open files")
+        return known(path, **options)
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(UserError, match="^Out of open files of this process"):
+        open_source(tmp_path / "shards")
 
 
 def test_no_lack_of_means_decides_the_size_of_the_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,7 +113,8 @@ def test_folders_are_classes_only_if_asked(tmp_path: Path) -> None:
 def test_a_folder_without_images_is_refused(tmp_path: Path, count: int) -> None:
     for number in range(count):
         (tmp_path / f"{number}.txt").write_text("x")
-    with pytest.raises(UserError, match=f"There is no image in .*: of its {count} files none .* Give a folder"):
+    files = "1 file" if count == 1 else f"{count} files"
+    with pytest.raises(UserError, match=f"There is no image in .*: it has {files}, and none .* Give a folder"):
         read_images(tmp_path)
 
 

@@ -40,6 +40,11 @@ def main() -> None:
     except BrokenPipeError:  # Whoever read the output has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:
+        if error.strerror is None:  # Not the system's.
+            raise
+        of = f" of {error.filename!r}" if error.filename else ""
+        _refuse(f"The system says '{error.strerror}'{of}. Mend that, and begin again; a run can be resumed.")
 
 
 def _refuse(sentence: str) -> NoReturn:

@@ -13,6 +13,7 @@ from dccm.data.decode import SUFFIXES, Preparation
 from dccm.data.duplicates import content_hashes, find_duplicates
 from dccm.data.images import ImageSet, Origin, as_bytes, with_channels
 from dccm.data.look import sampled
+from dccm.data.passing import require_means
 from dccm.data.prepare import OnImages, prepare
 from dccm.data.published.download import OnBytes
 from dccm.data.resize import Size, as_size, require_fit, resized
@@ -220,14 +221,16 @@ def _open_path(path: Path, processes: int | None) -> Source:
 
 def _holds_archives(folder: Path) -> bool:
     """Whether tar archives lie in a folder, and neither images nor folders nor parquet files beside them."""
-    entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
-    names = [entry.name.lower() for entry in entries]
     known = (*SUFFIXES, ".parquet")
-    return (
-        any(name.endswith(TAR_SUFFIXES) for name in names)
-        and not any(name.endswith(known) for name in names)
-        and not any(entry.is_dir() for entry in entries)
-    )
+    try:
+        entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
+        names = [entry.name.lower() for entry in entries]
+        if not any(name.endswith(TAR_SUFFIXES) for name in names) or any(name.endswith(known) for name in names):
+            return False
+        return not any(entry.is_dir() for entry in entries)
+    except OSError as error:
+        require_means(error)
+        return False  # Whoever lists the folder says what is wrong.
 
 
 def _fits(image_set: ImageSet, size: Size | None, channels: int | None) -> bool:

@@ -1,3 +1,4 @@
+import errno
 import os
 import shutil
 import socket
@@ -224,8 +225,23 @@ def test_the_fingerprint_changes_when_the_folder_does(tmp_path: Path, change: st
     assert Folder(tmp_path).fingerprint() != before
 
 
+def test_a_folder_that_may_not_be_read_is_refused_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(path: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", forbidden)
+    with pytest.raises(
+        UserError, match=r"it has 1 file, and none .* \(\.: the folder cannot be read: Permission denied"
+    ):
+        open_source(tmp_path)
+
+
 def test_a_folder_without_images_is_refused_with_the_number_of_its_files(tmp_path: Path) -> None:
     put(tmp_path / "a.txt", b"x")
     put(tmp_path / "b.txt", b"x")
-    with pytest.raises(UserError, match="There is no image in .*: of its 2 files none is one that can be read"):
+    with pytest.raises(
+        UserError, match="There is no image in .*: it has 2 files, and none that can be read as one. Give"
+    ):
         Folder(tmp_path)

@@ -11,7 +11,7 @@ from dccm.data.images import Skipped
 from dccm.data.names import Names
 from dccm.data.passing import require_means
 from dccm.data.sources.base import Source
-from dccm.errors import UserError, require
+from dccm.errors import UserError, counted
 
 
 class Folder(Source):
@@ -30,11 +30,13 @@ class Folder(Source):
         self.skipped: list[Skipped] = []
         self._digest = hashlib.sha256()
         self.names = Names(self._walk(folder))
-        require(
-            len(self.names) > 0,
-            f"There is no image in {folder}: of its {self.others + len(self.skipped)} files none is one that can be "
-            "read. Give a folder that holds images.",
-        )
+        if not self.names:
+            files = counted(self.others + len(self.skipped), "file")
+            first = f" ({self.skipped[0].path}: {self.skipped[0].reason})" if self.skipped else ""
+            raise UserError(
+                f"There is no image in {folder}: it has {files}, and none that can be read as one{first}. "
+                "Give a folder that holds images."
+            )
 
     def read(self, index: int) -> Path:
         """The file itself; it is opened by whoever decodes it."""
