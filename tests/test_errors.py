@@ -13,6 +13,10 @@ def test_a_sentence_with_a_value_without_end_keeps_its_beginning_and_its_way_out
     assert text.endswith("x. Take red.")
 
 
+def test_a_sentence_stays_one_line_whatever_name_is_in_it() -> None:
+    assert str(UserError("No kind of change '\x1b[2J\n\u202e'.")) == "No kind of change '\\x1b[2J\\n\\u202e'."
+
+
 def test_a_sentence_of_the_usual_length_stays_whole() -> None:
     assert str(UserError("x" * 1600)) == "x" * 1600
 

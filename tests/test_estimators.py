@@ -162,7 +162,8 @@ def test_a_data_set_is_known_by_its_name_with_its_own_table_of_the_preset() -> N
 def test_labels_of_a_folder_with_a_broken_file_can_be_told_apart(image_set: ImageSet, tmp_path: Path) -> None:
     files(tmp_path, image_set.images)
     (tmp_path / "005.png").write_bytes(b"nothing")
-    clusterer = clone(KMEANS).fit(tmp_path)
+    with pytest.warns(UserWarning, match=r"^1 of 45 images cannot be read; the first, 005\.png: .* no row in labels_"):
+        clusterer = clone(KMEANS).fit(tmp_path)
     assert len(clusterer.labels_) == len(clusterer.names_) == 44
     assert "005.png" not in clusterer.names_
     assert clusterer.skipped_ == [("005.png", "not an image of a known format")]
@@ -172,7 +173,8 @@ def test_labels_of_a_folder_with_a_broken_file_can_be_told_apart(image_set: Imag
 
 def test_a_list_of_files_with_a_missing_one_is_fitted_with_a_note_of_it(image_set: ImageSet, tmp_path: Path) -> None:
     paths = files(tmp_path, image_set.images)
-    clusterer = clone(KMEANS).fit([*paths, tmp_path / "gone.png"])
+    with pytest.warns(UserWarning, match=r"^1 of 46 images cannot be read"):
+        clusterer = clone(KMEANS).fit([*paths, tmp_path / "gone.png"])
     assert clusterer.names_ == [str(path) for path in paths]
     assert clusterer.skipped_ == [(str(tmp_path / "gone.png"), "No such file or directory")]
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dccm.errors import UserError
-from dccm.files import amount, csv_lines, read_csv, write_csv
+from dccm.files import amount, csv_lines, read_csv, write_atomically, write_csv
 from tests.support import few_examples
 
 cells = st.text(st.sampled_from("a,\"'\r\n\t\0 é\udcff") | st.characters(exclude_categories=["Cs"]), min_size=1)
@@ -101,3 +101,16 @@ def test_a_pipe_is_no_table(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.csv")
     with pytest.raises(UserError, match=r"a\.csv is broken \(not a regular file\); write it anew"):
         list(read_csv(tmp_path / "a.csv", ("path",), "write it anew"))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes by name are Unix's")
+def test_what_stands_where_a_file_is_written_first_is_neither_followed_nor_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "letter").write_text("dear")
+    (tmp_path / "a.html.partial").symlink_to("letter")
+    (tmp_path / "a.html").symlink_to("letter")
+    os.mkfifo(tmp_path / "b.html.partial")
+    write_atomically(tmp_path / "a.html", "page")
+    write_atomically(tmp_path / "b.html", "page")
+    assert (tmp_path / "letter").read_text() == "dear"
+    assert {path.name for path in tmp_path.iterdir()} == {"letter", "a.html", "b.html"}
+    assert not (tmp_path / "a.html").is_symlink()

@@ -70,3 +70,23 @@ def test_a_lock_that_its_holder_deletes_is_not_taken_for_held(tmp_path: Path) ->
             with pytest.raises(UserError, match="it is being filled"), held(tmp_path / "lock", "it"):
                 pass
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes by name are Unix's")
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_what_a_stranger_put_in_the_place_of_a_lock_is_refused(tmp_path: Path, kind: str) -> None:
+    letter, run = tmp_path / "letter", tmp_path / "run"
+    letter.write_text("dear")
+    run.mkdir()
+    lock = run / "run.lock"
+    match kind:
+        case "link":
+            lock.symlink_to(letter)
+        case "pipe":
+            os.mkfifo(lock)
+        case _:
+            lock.mkdir()
+    refused = pytest.raises(UserError, match=r"Cannot write .*run\.lock: .*Choose another output folder")
+    with refused, RunDirectory(run).filling(resume=True):
+        pass
+    assert letter.read_text() == "dear"

@@ -16,6 +16,7 @@ class UserError(ValueError):
     """
 
     def __init__(self, message: str) -> None:
+        message = visible(message)
         whole = len(message) <= _BEGIN + _END
         super().__init__(message if whole else f"{message[:_BEGIN]} ... {message[-_END:]}")
 

@@ -15,7 +15,7 @@ from dccm.arrays import Floats, Inputs
 from dccm.config import Settings
 from dccm.corrections.going_on import GoingOn, going_on, require_same_images
 from dccm.data.datasets import data_set_name
-from dccm.data.images import ImageSet, require_all_read
+from dccm.data.images import ImageSet, require_all_read, unread
 from dccm.data.read import read_images
 from dccm.data.rows import Rows, is_rows, plain, require_like, squares
 from dccm.errors import require
@@ -107,6 +107,8 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         encoder = encoder_for(config)
         with shown(self.verbose) as show:
             image_set, rows = self._read_to_fit(X, config, encoder, show)
+            if image_set.skipped and not isinstance(X, ImageSet):  # Whoever has one can see what it lacks.
+                warnings.warn(f"{unread(image_set)} They have no row in labels_, which is of names_.", stacklevel=2)
             if going:
                 require_same_images(going.corrected, image_set)
             lesson = going.lesson if going else None
@@ -247,8 +249,7 @@ class ImageClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
     @property
     def _n_features_out(self) -> int:
         """Length of a feature, for the names of the columns."""
-        channels, height, width = self.model_.shape
-        return int(self.model_.transform(np.zeros((1, height, width, channels), dtype=np.uint8)).shape[1])
+        return int(self.model_.feature_size)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

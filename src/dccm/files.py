@@ -47,7 +47,8 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """Write a file under another name, flush it to the disk, then give it its name: it is never half there."""
     partial = path.with_name(path.name + ".partial")
     try:
-        with partial.open("wb") as file:
+        partial.unlink(missing_ok=True)  # Of a kill; or a stranger's link, through which nothing is written.
+        with partial.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

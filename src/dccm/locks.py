@@ -3,6 +3,7 @@
 import errno
 import os
 import socket
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from dccm.errors import UserError
-from dccm.files import disk_error
+from dccm.files import disk_error, open_regular
 
 _LONGEST = 200
 """Bytes of a lock that are read: it says who holds it."""
@@ -47,7 +48,7 @@ def held(path: Path, folder: str) -> Iterator[None]:
 def _locked(path: Path) -> IO[bytes] | None:
     """The file of a lock that was free; None: another process holds it."""
     while True:
-        file = path.open("a+b")
+        file = _opened(path)
         if not _take(file):
             file.close()
             return None
@@ -55,6 +56,16 @@ def _locked(path: Path) -> IO[bytes] | None:
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 return file
         file.close()  # Its holder was just done and has deleted it.
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """The file of a lock, made if it is missing: a link or a pipe of a stranger is none."""
+    own = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | own, 0o666)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    return os.fdopen(descriptor, "r+b")
 
 
 def _take(file: IO[bytes]) -> bool:
@@ -68,7 +79,7 @@ def _take(file: IO[bytes]) -> bool:
 
 
 def _holder(path: Path) -> str:
-    with suppress(OSError), path.open("rb") as file:
+    with suppress(OSError), open_regular(path) as file:
         return file.read(_LONGEST).decode("utf-8", "replace") or "another process"
     return "another process"
 
@@ -84,7 +95,7 @@ def locked_file(path: Path, waiting: Callable[[], bool]) -> Iterator[bool]:
     Yields:
         Whether it is held: always, if `waiting` is true.
     """
-    with path.open("a+b") as file:
+    with _opened(path) as file:
         yield _lock(file, wait=False) or (waiting() and _lock(file, wait=True))
 
 

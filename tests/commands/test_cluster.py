@@ -140,6 +140,21 @@ def test_a_run_goes_on_with_its_own_settings(tmp_path: Path) -> None:
         cluster(bars(40, side=8, seed=1), output=tmp_path / "run", resume=True)
 
 
+@pytest.mark.parametrize("name", ["model", "checkpoints", "milestones"])
+def test_a_run_of_a_stranger_is_not_resumed_into_other_folders(tmp_path: Path, name: str) -> None:
+    cluster(FOUND, 4, output=tmp_path / "run", settings=QUICK)
+    link = tmp_path / "run" / name
+    if link.exists():
+        link.rename(tmp_path / "elsewhere")
+    else:
+        (tmp_path / "elsewhere").mkdir()
+    link.symlink_to(tmp_path / "elsewhere")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "elsewhere").iterdir()}
+    with pytest.raises(UserError, match=f"{name} is a link, through which a run writes nothing"):
+        cluster(FOUND, output=tmp_path / "run", epochs=2, resume=True)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "elsewhere").iterdir()} == before
+
+
 def without_line(path: Path, name: str) -> None:
     lines = path.read_text().splitlines(keepends=True)
     kept = [line for line in lines if not line.startswith(f"{name} = ")]

@@ -1,15 +1,19 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from dccm.commands.cluster import cluster
 from dccm.commands.predict import predict
 from dccm.corrections.change import Change
-from dccm.corrections.following import Following
+from dccm.corrections.following import Following, following_of
 from dccm.corrections.of_run import open_log
 from dccm.corrections.state import replayed
 from dccm.data.synthetic import bars
+from dccm.errors import UserError
+from dccm.runs.directory import RunDirectory
+from dccm.runs.model import Model
 from tests.corrections.runs import state_of
 from tests.corrections.test_state import entries_of
 
@@ -74,7 +78,26 @@ def test_predict_gives_corrected_clusters_and_their_names(tmp_path: Path) -> Non
 
 
 def test_a_model_folder_has_no_corrections(tmp_path: Path) -> None:
-    from dccm.corrections.following import following_of
-    from dccm.runs.directory import RunDirectory
+    assert following_of(RunDirectory(tmp_path), run_of(tmp_path / "run")) is None
 
-    assert following_of(RunDirectory(tmp_path)) is None
+
+def run_of(output: Path) -> Model:
+    return cluster(bars(24, side=8), 3, "kmeans", output=output).model
+
+
+@pytest.mark.parametrize("kept", [(24, 0), (24, 3), (20, 64)])
+def test_an_embedding_that_is_not_of_the_run_is_refused(tmp_path: Path, kept: tuple[int, int]) -> None:
+    model, run = run_of(tmp_path), RunDirectory(tmp_path)
+    open_log(run, run.read_assignments(), 3).close()
+    assert following_of(run, model) is not None
+    np.save(run.embedding, np.zeros(kept, np.float32))
+    with pytest.raises(UserError, match="features must be|and its model of 3 and 64|it is of 20 images"):
+        following_of(run, model)
+
+
+def test_a_run_that_counts_other_clusters_than_its_model_is_refused(tmp_path: Path) -> None:
+    model, run = run_of(tmp_path), RunDirectory(tmp_path)
+    open_log(run, run.read_assignments(), 3).close()
+    run.result.write_text(run.result.read_text().replace('"n_clusters": 3', '"n_clusters": 4'))
+    with pytest.raises(UserError, match="is of 4 clusters and features of 64 numbers, and its model of 3 and 64"):
+        following_of(run, model)

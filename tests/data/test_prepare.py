@@ -254,7 +254,7 @@ def test_a_source_of_broken_images_is_refused_each_time(tmp_path: Path, cache: P
         put(tmp_path / "photos" / name, b"nothing")
     for _ in range(2):
         with pytest.raises(
-            UserError, match=r"None of the 2 images of the folder .* the first, a\.png: not an image of"
+            UserError, match=r"The folder has 2 images, and none can be read; the first, a\.png: not an image of"
         ):
             ready(tmp_path / "photos", cache)
 

@@ -111,6 +111,6 @@ def test_other_images_are_refused(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "images")
     (tmp_path / "images").mkdir()
     Image.new("L", (8, 8)).save(tmp_path / "images" / "other.png")
-    with pytest.raises(UserError, match=rf"None of the {COUNT} images of .* is in .*images any more"):
+    with pytest.raises(UserError, match=rf"is of {COUNT} images, and none is in .*images any more"):
         dccm.export(run, "folders", tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "run"]

@@ -26,6 +26,7 @@ from dccm.data.synthetic import bars
 from dccm.errors import UserError
 from dccm.fleet import engines
 from dccm.fleet import run as module
+from dccm.fleet.output import Output
 from dccm.fleet.run import Summary
 from dccm.fleet.table import Table
 from dccm.runs.directory import RunDirectory
@@ -276,6 +277,15 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(
         assigned(model, **given)
     assert str(refused.value).startswith(sentence)
     assert not list(tmp_path.glob("out/*.parquet"))
+
+
+@pytest.mark.parametrize(
+    "manifest", ["[]", "{}", '{"format": 1, "of": []}', '{"format": "x", "of": {}}', "[" * 100_000]
+)
+def test_a_manifest_of_a_stranger_ends_in_one_sentence(tmp_path: Path, manifest: str) -> None:
+    (tmp_path / "manifest.json").write_text(manifest)
+    with pytest.raises(UserError, match=r"manifest\.json is broken \(.*; choose another output"):
+        Output(tmp_path, {"model": "a"}, "images").begin()
 
 
 def test_results_of_another_model_other_settings_or_other_images_are_never_mixed(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from dccm.corrections.log import _TABLES
 from dccm.training.checkpoint import read_tensors, write_tensors
 
 Harm = Callable[[Path, random.Random], None]
@@ -157,6 +158,8 @@ def harm_tables(path: Path, draw: random.Random) -> None:
             value = json.dumps(value) if isinstance(value, list | dict) else value
             with suppress(sqlite3.Error, OverflowError):
                 database.execute(f"UPDATE changes SET {column} = ? WHERE number = ?", (value, number))
+        with suppress(sqlite3.Error):  # Without them the rest would not be looked at.
+            database.executescript("".join(line for line in _TABLES.splitlines() if "TRIGGER" in line))
         database.commit()
 
 

@@ -135,3 +135,16 @@ def test_an_optimizer_goes_on_exactly_from_its_tensors(
     step(first, one)
     step(second, other)
     assert torch.equal(first, second)
+
+
+@pytest.mark.parametrize("name", ["square_avg", "step"])
+def test_an_optimizer_that_lacks_what_it_notes_of_a_weight_is_refused(name: str) -> None:
+    weights = [torch.nn.Parameter(torch.ones(2)) for _ in range(2)]
+    optimizer = torch.optim.RMSprop(weights, lr=0.1)
+    sum(weight.sum() for weight in weights).backward()  # type: ignore[union-attr]
+    optimizer.step()
+    kept = optimizer_tensors("optimizer", optimizer)
+    for number in range(2):
+        del kept[f"optimizer.{number}.{name}"]
+    with pytest.raises(ValueError, match="optimizer must keep square_avg, step of each weight"):
+        load_optimizer("optimizer", torch.optim.RMSprop(weights, lr=0.1), kept)

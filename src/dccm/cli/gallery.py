@@ -9,6 +9,9 @@ import typer
 from dccm.cli import options as option
 from dccm.cli.app import app
 
+_MOST_LINES = 256 * 1024 * 1024
+"""Bytes of corrections that are taken over."""
+
 
 @app.command(epilog="Example: dccm serve clusters")
 def serve(
@@ -46,6 +49,7 @@ def corrections(
 ) -> None:
     """Write or take over corrections. As lines of JSON, also those of another run on the same images."""
     from dccm.commands.corrections import export_corrections, import_corrections
+    from dccm.documents import read_small
     from dccm.errors import UserError, counted, require
     from dccm.files import write_atomically
     from dccm.printing import print_outcome
@@ -53,7 +57,7 @@ def corrections(
     require((export is None) != (take is None), "Say either --export FILE or --import FILE.")
     if take is not None:
         try:
-            lines = take.read_text("utf-8").split("\n")
+            lines = read_small(take, _MOST_LINES).decode("utf-8").split("\n")
         except (OSError, ValueError) as error:
             raise UserError(f"{take} cannot be read ({error}). Give what --export wrote.") from error
         taken = import_corrections(run, lines)

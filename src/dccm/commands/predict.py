@@ -57,7 +57,7 @@ def predict(
     trained = Model.load(Path(model), device)
     if rejecting is not None:
         require_graded(trained.method, trained.config.method)
-    following = following_of(RunDirectory(model))
+    following = following_of(RunDirectory(model), trained)
     look = following.look if following else None
     directory = None if output is None else RunDirectory(output)
     if directory is not None:

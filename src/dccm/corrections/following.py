@@ -10,8 +10,10 @@ from dccm.arrays import Floats
 from dccm.corrections.change import MARKS
 from dccm.corrections.of_run import corrected
 from dccm.corrections.state import State
+from dccm.errors import require
 from dccm.runs.contents import NO_CLUSTER
 from dccm.runs.directory import RunDirectory
+from dccm.runs.model import Model
 
 _LEAST_SHARE = 0.1
 """Of the images of a cluster that must be elsewhere by now for new images to go there, too."""
@@ -62,14 +64,26 @@ class Following:
         return now
 
 
-def following_of(directory: RunDirectory) -> Following | None:
-    """What new images follow; None for a run that nobody corrected, or a model folder."""
+def following_of(directory: RunDirectory, model: Model) -> Following | None:
+    """What new images follow; None for a run that nobody corrected, or a model folder.
+
+    Args:
+        directory: The run.
+        model: Its model; what the run counts and keeps must be of it.
+    """
     if not directory.corrections.is_file():
         return None
     result = directory.read_result()
     assignments = directory.read_assignments(result)
+    features = directory.read_embedding(result.n_images)
+    found = (model.config.data.n_clusters, model.feature_size)
+    require(
+        (result.n_clusters, features.shape[1]) == found,
+        f"{directory.path} is of {result.n_clusters} clusters and features of {features.shape[1]} numbers, and its "
+        f"model of {found[0]} and {found[1]}. Take a sound copy of the run.",
+    )
     state = corrected(directory, assignments, result.n_clusters)
-    return Following(state, assignments.clusters, result.n_clusters, directory.read_embedding())
+    return Following(state, assignments.clusters, result.n_clusters, features)
 
 
 def _ways(state: State, members: npt.NDArray[np.bool_], cluster: int, features: Floats) -> Ways:

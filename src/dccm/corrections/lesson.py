@@ -119,11 +119,7 @@ def _surer_half(corrected: Corrected, clusters: Iterable[int]) -> Flags:
 
 def _centres(corrected: Corrected, clusters: list[int], rows: Flags) -> tuple[dict[int, Floats], Floats]:
     """Mean features of some clusters, and of all images, in pieces: the embedding is larger than memory may be."""
-    features = corrected.directory.read_embedding()
-    require(
-        len(features) == len(rows),
-        f"The embedding in {corrected.directory.path} is of other images than its assignments. Take a sound copy.",
-    )
+    features = corrected.directory.read_embedding(len(rows))
     sums = np.zeros((len(clusters) + 1, features.shape[1]))
     counts = np.zeros(len(clusters) + 1)
     for start in range(0, len(features), _AT_ONCE):

@@ -181,17 +181,21 @@ class CorrectionLog:
         )
 
     def _require_tables(self) -> None:
-        """Refuse what only looks like a table: to read it could compute without end."""
-        found = dict(self._database.execute("SELECT name, sql FROM sqlite_master WHERE name IN ('changes', 'images')"))
-        wanted = [" ".join(text.rstrip(";\n").split()) for text in _statements(_TABLES)][:2]
-        stored = [" ".join(str(found.get(name)).split()) for name in ("changes", "images")]
-        check(stored == wanted, "its tables are not those of dccm")
+        """Refuse what only looks like a table, and any other trigger: they could compute without end."""
+        own = "type = 'table' AND name NOT GLOB 'sqlite_*'"
+        found = self._database.execute(f"SELECT sql FROM sqlite_master WHERE {own} OR type IN ('trigger', 'view')")
+        stored = sorted(_words(str(sql)) for (sql,) in found)
+        check(stored == sorted(map(_words, _statements(_TABLES))), "its tables are not those of dccm")
 
 
 def _entry(number: int, time: object, who: object, kind: object, what: str) -> Entry:
     document = parse_json(what)
     check(isinstance(document, dict), "a change is no object")
     return Entry(number, str(time), str(who), change_from(document | {"kind": kind}))
+
+
+def _words(statement: str) -> str:
+    return " ".join(statement.rstrip(";\n").split())
 
 
 def _statements(script: str) -> Iterator[str]:
@@ -207,6 +211,10 @@ def _statements(script: str) -> Iterator[str]:
 def _opened(path: Path, read_only: bool) -> sqlite3.Connection:
     """A connection that begins no transaction by itself."""
     require(path.parent.is_dir(), f'There is no run directory {path.parent}; "dccm cluster" writes one.')
+    require(
+        read_only or not path.is_symlink(),
+        f"{path} is a link, through which nothing is written. Put the file itself into its place.",
+    )
     address = f"{path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
     return sqlite3.connect(address, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False)
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dccm.arrays import Bytes
-from dccm.errors import UserError, require
+from dccm.errors import UserError, require, visible
 
 _AT_ONCE = 1000
 """Images that are copied at a time."""
@@ -77,12 +77,15 @@ def checksum(images: Bytes) -> str:
 
 def require_all_read(image_set: ImageSet) -> None:
     """Refuse what was skipped: answers for fewer images than were given would stand in other rows than the images."""
-    for path, reason in image_set.skipped[:1]:
-        count = len(image_set.skipped)
-        raise UserError(
-            f"{count} of {count + len(image_set.names)} images cannot be read; the first, {path}: {reason}. Leave them "
-            "out, or pass what read_images makes of them, which names those that can be read."
-        )
+    if image_set.skipped:
+        way = "Leave them out, or pass what read_images makes of them, which names those that can be read."
+        raise UserError(f"{unread(image_set)} {way}")
+
+
+def unread(image_set: ImageSet) -> str:
+    """How many images cannot be read, and why not the first of them."""
+    (path, reason), count = image_set.skipped[0], len(image_set.skipped)
+    return visible(f"{count:,} of {count + len(image_set.names):,} images cannot be read; the first, {path}: {reason}.")
 
 
 def as_bytes(array: npt.ArrayLike) -> Bytes:

@@ -22,7 +22,7 @@ from dccm.data.passing import require_means
 from dccm.data.prepared import Prepared, open_prepared, read_manifest, read_skipped
 from dccm.data.sources.base import Source
 from dccm.data.sources.sharded import Shards
-from dccm.errors import UserError, require
+from dccm.errors import UserError, counted, require
 from dccm.files import amount, cache_folder, disk_error
 from dccm.machine import keep_memory
 
@@ -140,7 +140,7 @@ def _require_some(folder: Path, source: Source, writer: Writer) -> None:
     if writer.progress.images == 0:
         first = next(iter(read_skipped(folder)))
         raise UserError(
-            f"None of the {len(source)} images of the {source.kind} can be read; the first, {first.path}: "
+            f"The {source.kind} has {counted(len(source), 'image')}, and none can be read; the first, {first.path}: "
             f"{first.reason}. Give sound images."
         )
 

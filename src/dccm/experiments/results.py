@@ -63,7 +63,7 @@ class Results:
     def failure(self, spec: RunSpec) -> str | None:
         """Why a run could not be made, in one sentence."""
         path = self._failure(spec)
-        return str(_read(path)["reason"]) if path.is_file() else None
+        return str(_read(path).get("reason", "it is not known")) if path.is_file() else None
 
     def note_failure(self, spec: RunSpec, reason: str, details: str = "") -> None:
         """Keep why a run could not be made."""

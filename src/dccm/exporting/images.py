@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from dccm.errors import UserError
+from dccm.errors import UserError, counted
 from dccm.exporting.content import Content, Missing, class_names
 from dccm.exporting.naming import FreeNames
 from dccm.exporting.originals import WITHOUT_IMAGES, Encoded
@@ -58,7 +58,7 @@ def each_image(content: Content, *, link: bool = False) -> Iterator[tuple[int, E
     if len(content.missing) == count:
         first = content.missing[0]
         raise UserError(
-            f"None of the {count:,} images of {content.directory.path} can be read; the first, {first.path}: "
+            f"{content.directory.path} is of {counted(count, 'image')}, and none can be read; the first, {first.path}: "
             f"{first.reason}. {WITHOUT_IMAGES}."
         )
 

@@ -11,7 +11,7 @@ from dccm.data.decode import MOST_BYTES, SUFFIXES, picture
 from dccm.data.read import open_source
 from dccm.data.reopen import places_in, reopened
 from dccm.data.sources.base import Item, Source
-from dccm.errors import UserError, require
+from dccm.errors import UserError, counted, require
 from dccm.files import open_regular
 from dccm.runs.contents import StoredSource
 from dccm.runs.directory import RunDirectory
@@ -57,7 +57,7 @@ class Originals:
         place = self.source.place or self.source.kind
         require(
             bool((self._places >= 0).any()),
-            f"None of the {len(self._names):,} images of {self._directory.path} is in {place} any more. "
+            f"{self._directory.path} is of {counted(len(self._names), 'image')}, and none is in {place} any more. "
             f"{WITHOUT_IMAGES}.",
         )
 

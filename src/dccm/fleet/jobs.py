@@ -160,7 +160,7 @@ def assigning(model: str | Path, reject: float | str | None, device: str, cache:
     corrected = directory.corrections.read_bytes() if directory.corrections.is_file() else b""
     parts = [part for name, content in files.items() for part in (name.encode(), content)]
     identity = {"model": _digest(*parts), "corrections": _digest(corrected) if corrected else "", "reject": str(below)}
-    return Assigning(files, following_of(directory), below, device, _text(cache), identity)
+    return Assigning(files, following_of(directory, trained), below, device, _text(cache), identity)
 
 
 def embedding(encoder: str, image_size: int | None, device: str, cache: str | Path | None) -> Embedding:

@@ -17,7 +17,7 @@ from typing import Any
 
 from dccm.data.sources.shards import Shard
 from dccm.data.storage import Stored, fetch, files_at, is_address, opened_file, put
-from dccm.documents import UNREADABLE, filled, named_if_broken, read_json
+from dccm.documents import UNREADABLE, check, filled, named_if_broken, read_json
 from dccm.errors import UserError, require
 from dccm.files import read_csv, write_atomically, write_csv
 from dccm.fleet.shard import Done, result_name
@@ -120,6 +120,7 @@ class Output:
     def _require_same(self, path: Path) -> None:
         manifest = read_json(path)
         known, version = manifest["of"], manifest["format"]
+        check(isinstance(known, dict), "it does not say what it is of")
         require(
             version <= _FORMAT, f"{self.place} is of a later version of dccm. Update dccm, or choose another output."
         )

@@ -93,9 +93,7 @@ class Gallery:
 
     @cached_property
     def _space(self) -> Space:
-        features = self.directory.read_embedding()
-        require(len(features) == len(self), "The embedding of this run is of other images than its assignments.")
-        return Space(features)
+        return Space(self.directory.read_embedding(len(self)))
 
     def describe(self) -> dict[str, Any]:
         """The clusters and what can be undone, as of now."""

@@ -258,12 +258,13 @@ class RunDirectory:
             ({"path": as_text(paths, rows), "feature": list(embedding[rows])} for rows in row_groups(len(paths))),
         )
 
-    def read_embedding(self) -> Floats:
-        """The deep feature of each image, (N, D), in the order of the assignments, mapped from the file."""
+    def read_embedding(self, n_images: int | None = None) -> Floats:
+        """The deep features of so many images, (N, D), in the order of the assignments, mapped from the file."""
         with _reading(self.embedding):
             features: Floats = map_array(self.embedding)
-            sound = features.ndim == 2 and features.dtype == np.float32
+            sound = features.ndim == 2 and features.dtype == np.float32 and features.shape[1] > 0
             check(sound, f"features must be float32 (N, D), got {features.dtype} {features.shape}")
+            check(n_images in (None, len(features)), f"it is of {len(features):,} images, and the run of {n_images}")
             return features
 
     def write_thumbnails(self, images: Bytes, rows: Rows) -> None:

@@ -111,6 +111,13 @@ class Model:
         """Deep features, (N, D)."""
         return self._over(images, self.method.embed)
 
+    @property
+    def feature_size(self) -> int:
+        """D, of the deep features."""
+        channels, *sides = self.shape
+        blank = np.zeros((1, *sides, channels), np.uint8)
+        return int(self.transform(blank.astype(np.float16) if self.pretrained else blank).shape[1])
+
     def evidence(self, images: Inputs) -> Floats:
         """What images are compared by, (N, D): vectors of a pretrained encoder, or deep features."""
         return self._over(images, self._evidence)

@@ -148,6 +148,7 @@ def _begin(
         begun = replace(begun, improved_from=said.improved_from, changes=said.changes)
     checkpoint = None
     if resume:
+        require_own_folders(directory)
         require_same(directory, parse_config(config_text(begun, config.sections)))
         checkpoint = _newest(directory, say)
         require_trained_with(directory, checkpoint, config)
@@ -228,6 +229,15 @@ def _result(
         pretrained=pretrained_note(fitted.model.pretrained.name) if fitted.model.pretrained else None,
         confidence=surety_of(fitted.model, assigned, assignments, labels),
     )
+
+
+def require_own_folders(directory: RunDirectory) -> None:
+    """Refuse links where folders should be: a run of a stranger could write wherever they lead."""
+    for folder in (directory.model, directory.checkpoints, directory.milestones):
+        require(
+            not folder.is_symlink(),
+            f"{folder} is a link, through which a run writes nothing. Put the folder itself into its place.",
+        )
 
 
 def require_same(directory: RunDirectory, wanted: StoredConfig) -> None:

@@ -141,4 +141,17 @@ def load_optimizer(name: str, optimizer: torch.optim.Optimizer, tensors: Mapping
                 raise ValueError(f"{flat} is not of the shape of its weight")
             like = weight if tensor.shape == weight.shape else tensor
             state.setdefault(int(number), {})[key] = torch.empty_like(like, dtype=tensor.dtype).copy_(tensor)
+    kept = _kept_of_a_weight(optimizer)
+    if any(entry.keys() != kept for entry in state.values()):
+        raise ValueError(f"{name} must keep {', '.join(sorted(kept))} of each weight")
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _kept_of_a_weight(optimizer: torch.optim.Optimizer) -> set[str]:
+    """What an optimizer of this kind and with these settings notes of each weight: one of its own tells."""
+    weight = torch.nn.Parameter(torch.zeros(1))
+    other = type(optimizer)([weight])  # type: ignore[call-arg]  # Those in use have a default for all else.
+    other.param_groups[0].update({name: value for name, value in optimizer.param_groups[0].items() if name != "params"})
+    weight.grad = torch.zeros(1)
+    other.step()
+    return {name for name, value in other.state[weight].items() if value is not None}

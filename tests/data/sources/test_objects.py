@@ -102,7 +102,7 @@ def test_a_hugging_face_data_set_is_found_again_by_its_fingerprint(monkeypatch: 
     first = read(FakeDataset(columns, fingerprint="4f1d"))
     monkeypatch.setattr(HuggingFace, "read", None)
     assert np.array_equal(read(FakeDataset(columns, fingerprint="4f1d")).images, first.images)
-    with pytest.raises(UserError, match="None of the 1 images of the Hugging Face data set can be read"):
+    with pytest.raises(UserError, match="The Hugging Face data set has 1 image, and none can be read"):
         read(FakeDataset(columns, fingerprint="9e20"))
 
 
@@ -201,6 +201,6 @@ def test_what_is_nowhere_but_in_memory_leaves_the_cache_with_its_images(tmp_path
 
 
 def test_what_is_nowhere_but_in_memory_leaves_nothing_behind_when_it_fails(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="None of the 1 images of the torch data set can be read; the first, 0: pixels"):
+    with pytest.raises(UserError, match="The list has 1 image, and none can be read; the first, 0: pixels"):
         prepare(Torch([noise().astype(int)]), Preparation((24, 24)), cache=tmp_path)
     assert list((tmp_path / "images").iterdir()) == []

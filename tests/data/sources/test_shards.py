@@ -176,7 +176,7 @@ def test_a_copy_that_is_cut_is_never_read(bucket: str, monkeypatch: pytest.Monke
         put(Path(copy), Path(copy).read_bytes()[:1024])
 
     monkeypatch.setattr(type(storage), "get_file", lambda self, path, copy: cut(path, copy))
-    with pytest.raises(UserError, match=r"None of the 3 shards .* 1,024 of its 10,240 bytes came"):
+    with pytest.raises(UserError, match=r"has 3 shards, and none .* 1,024 of its 10,240 bytes came"):
         open_source(bucket)
 
 

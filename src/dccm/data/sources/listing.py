@@ -10,7 +10,7 @@ from dccm.data.images import Skipped
 from dccm.data.names import Names, shortened
 from dccm.data.passing import require_means
 from dccm.data.sources.base import Source
-from dccm.errors import require
+from dccm.errors import counted, require
 from dccm.files import open_regular, read_csv
 
 STDIN = "-"
@@ -50,7 +50,8 @@ class Listing(Source):
                 reason = f"cannot be opened: {getattr(error, 'strerror', error)}"
                 self.skipped.append(Skipped(shortened(row["path"]), reason))
                 digest.update(f"{row['path']!r} {reason}\n".encode())
-        require(bool(kept), f"None of the {len(rows)} files that {path} names exists. Paths are relative to the list.")
+        files = counted(len(rows), "file")
+        require(bool(kept), f"{path} names {files}, and none exists. Paths are relative to the list.")
         self.names = Names(row["path"] for row in kept)
         if "label" in rows[0]:
             self.labels = np.array([row["label"] for row in kept])

@@ -65,6 +65,8 @@ class Torch(Source):
         )
         require(len(dataset) > 0, "The data set is empty. Give one that holds images.")
         self._dataset = dataset
+        if isinstance(dataset, list | tuple):
+            self.kind = "list"
         self.names = Names(
             shortened(str(item)) if isinstance(item, str | Path) else str(n) for n, item in _numbered(dataset)
         )

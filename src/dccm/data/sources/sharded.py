@@ -13,7 +13,7 @@ from dccm.data.names import Names
 from dccm.data.sources.base import Item, Source
 from dccm.data.sources.shards import Listed, OpenShard, Part, Shard, list_shard, shards_at
 from dccm.data.storage import is_address
-from dccm.errors import UserError, require
+from dccm.errors import UserError, counted, require
 from dccm.processes import mapped, pool_of
 
 MODULES = ("dccm.data.parts",)
@@ -41,8 +41,8 @@ class Shards(Source):
         self.starts = np.cumsum([0, *(len(one.names) for one in listed)])
         require(
             self.starts[-1] > 0,
-            f"None of the {len(shards):,} shards at {place} holds an image that can be read; the first, "
-            f"{self.skipped[0].path}: {self.skipped[0].reason}"
+            f"{place} has {counted(len(shards), 'shard')}, and none holds an image that can be read; the first, "
+            f"{self.skipped[0].path}: {self.skipped[0].reason}. Give sound ones."
             if self.skipped
             else f"{place} holds no image.",
         )

@@ -32,7 +32,7 @@ def write(content: Content, path: Path) -> list[str]:
         f"embedding-atlas needs the embedding of a run, and there is none in {directory.path}. Export parquet.",
     )
     content.on_progress(Stage("arranging", 0.0))
-    space = Space(directory.read_embedding())
+    space = Space(directory.read_embedding(len(content.rows.paths)))
     pictures, notes = _pictures_there(content)
     write_table(path, _blocks(content, space, pictures))
     name = path.name.removesuffix(".partial")

@@ -22,7 +22,7 @@ def write(content: Content, path: Path) -> list[str]:
 
     content.on_progress(Stage("reading the model", 0.0))
     model = Model.load(content.directory.path, "cpu")
-    following = following_of(content.directory)
+    following = following_of(content.directory, model)
     config, shape = model.config, model.picture_shape
     texts = {
         "written_by": f"dccm {__version__}",
