@@ -200,6 +200,15 @@ READS: dict[str, list[str]] = {
         "corrections.sqlite", "corrections.sqlite", "embedding.npy",
     ],
     "resume": ["config.toml", "checkpoints/*.safetensors", "choice.json"],
+    "compare": ["assignments.csv"],
+    "export": [
+        "result.json", "assignments.csv", "corrections.sqlite", "embedding.npy", "labels.csv", "source.json",
+        "model/model.json", "model/weights.safetensors", "skipped.csv",
+    ],
+    "improve": [
+        "config.toml", "result.json", "assignments.csv", "corrections.sqlite", "embedding.npy", "model/model.json",
+        "model/weights.safetensors",
+    ],
 }  # fmt: skip
 """Files that each command reads."""
 

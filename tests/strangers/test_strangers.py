@@ -16,7 +16,9 @@ import torch
 from safetensors.torch import save
 
 from dccm import UserError, cluster
+from dccm.commands.compare import compare
 from dccm.commands.evaluate import evaluate
+from dccm.commands.export import export
 from dccm.commands.judge import judge
 from dccm.commands.predict import predict
 from dccm.corrections.change import Change
@@ -42,8 +44,17 @@ SETTINGS = {
 }
 SECONDS, AT_MOST = 10, 60
 """That a command may compute, and that it may take on a busy machine."""
-FEW = {"report": 60, "judge": 20, "evaluate": 30, "predict": 30, "resume": 15}
-MANY = {"report": 2400, "judge": 1000, "evaluate": 1000, "predict": 1000, "resume": 600}
+FEW = {
+    "report": 45,
+    "judge": 15,
+    "evaluate": 25,
+    "predict": 25,
+    "resume": 10,
+    "compare": 15,
+    "export": 15,
+    "improve": 4,
+}
+MANY = dict.fromkeys(FEW, 800) | {"report": 2400}
 
 
 def make_sound(folder: Path) -> Path:
@@ -70,12 +81,21 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_sound(tmp_path_factory.mktemp("strangers"))
 
 
+def _export(run: Path) -> None:
+    """In the two formats that read the most."""
+    export(run, "jsonl", run.parent / "new.jsonl", embedding=True)
+    export(run, "safetensors", run.parent / "new.safetensors")
+
+
 COMMANDS: dict[str, Callable[[Path], object]] = {
     "report": lambda run: write_report(RunDirectory(run)),
     "judge": lambda run: judge(run, run),
     "evaluate": lambda run: evaluate(run, run.parent / "labels.npy"),
     "predict": lambda run: predict(run, IMAGES, device="cpu", output=run.parent / "new"),
     "resume": lambda run: cluster(IMAGES, output=run, resume=True, epochs=3, device="cpu"),
+    "compare": lambda run: compare(run, run),
+    "export": _export,
+    "improve": lambda run: cluster(IMAGES, improve=run, output=run.parent / "new", budget="passes:1", device="cpu"),
 }
 
 
