@@ -72,5 +72,11 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "own.sqlite").read_bytes() == before
 
 
+def test_a_cluster_of_a_number_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+    what = '{"cluster": 1000000000, "name": "", "images": [0]}'
+    said = refusal(tmp_path / "a.sqlite", f"UPDATE changes SET kind = 'create', what = '{what}'")
+    assert "No new cluster can have the number 1000000000: they end at 99999. Take a lower one." in said
+
+
 def test_a_change_of_no_kind_is_refused(tmp_path: Path) -> None:
     assert "No kind of change 'x'" in refusal(tmp_path / "a.sqlite", "UPDATE changes SET kind = 'x'")

@@ -205,6 +205,10 @@ READS: dict[str, list[str]] = {
         "result.json", "assignments.csv", "corrections.sqlite", "embedding.npy", "labels.csv", "source.json",
         "model/model.json", "model/weights.safetensors", "skipped.csv",
     ],
+    "serve": [
+        "result.json", "assignments.csv", "corrections.sqlite", "embedding.npy", "source.json", "thumbnails.npz",
+        "judgement.json",
+    ],
     "improve": [
         "config.toml", "result.json", "assignments.csv", "corrections.sqlite", "embedding.npy", "model/model.json",
         "model/weights.safetensors",

@@ -25,6 +25,7 @@ from dccm.corrections.change import Change
 from dccm.corrections.of_run import open_log
 from dccm.data.images import Duplicate
 from dccm.data.synthetic import bars
+from dccm.gallery.gallery import opened
 from dccm.report import write_report
 from dccm.runs.choice import Choice, write_choice
 from dccm.runs.directory import RunDirectory
@@ -52,6 +53,7 @@ FEW = {
     "resume": 10,
     "compare": 15,
     "export": 15,
+    "serve": 15,
     "improve": 4,
 }
 MANY = dict.fromkeys(FEW, 800) | {"report": 2400}
@@ -87,6 +89,16 @@ def _export(run: Path) -> None:
     export(run, "safetensors", run.parent / "new.safetensors")
 
 
+def _serve(run: Path) -> None:
+    """All that the page of the gallery asks for at first."""
+    gallery = opened(run, run.parent / "cache")
+    gallery.warm()
+    for ask in (gallery.describe, gallery.points, gallery.judgement, gallery.changes, gallery.map):
+        ask()
+    gallery.details(range(len(gallery)))
+    gallery.neighbours(0)
+
+
 COMMANDS: dict[str, Callable[[Path], object]] = {
     "report": lambda run: write_report(RunDirectory(run)),
     "judge": lambda run: judge(run, run),
@@ -95,6 +107,7 @@ COMMANDS: dict[str, Callable[[Path], object]] = {
     "resume": lambda run: cluster(IMAGES, output=run, resume=True, epochs=3, device="cpu"),
     "compare": lambda run: compare(run, run),
     "export": _export,
+    "serve": _serve,
     "improve": lambda run: cluster(IMAGES, improve=run, output=run.parent / "new", budget="passes:1", device="cpu"),
 }
 

@@ -11,6 +11,9 @@ from dccm.corrections.change import MARKS, Change, Entry
 from dccm.errors import UserError, require
 from dccm.runs.contents import NO_CLUSTER, Assignments
 
+MOST = 100_000
+"""Numbers of clusters are below: what is counted for each of them has to fit into memory."""
+
 Rows = npt.NDArray[np.int64]
 
 
@@ -162,6 +165,8 @@ def _require_new(numbers: Sequence[int], state: State) -> None:
     for number in numbers:
         taken = number < 0 or number in state.groups.alive or number in state.groups.merged
         require(not taken, f"A new cluster cannot have the number {number}: it is taken. Take a higher one.")
+        high = f"No new cluster can have the number {number}: they end at {MOST - 1}. Take a lower one."
+        require(number < MOST, high)
     require(len(set(numbers)) == len(numbers), "New clusters must have different numbers.")
 
 
