@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from dccm.arrays import ImageShape
 from dccm.errors import UserError
 from dccm.networks import build_encoder
-from dccm.networks.base import Encoder, EncoderOutput, InputSide, LogitNorm, NetworkConfig, ShallowMap
+from dccm.networks.base import EncoderOutput, InputSide, LogitNorm, NetworkConfig, ShallowMap, is_encoder
 from dccm.networks.paper import ARCHITECTURES, BalancedNorm, PaperEncoder, nearest_architecture
 from tests.support import seeded
 
@@ -310,7 +310,7 @@ def test_width_is_a_multiple_of_the_papers_channels() -> None:
 
 def test_the_papers_encoder_keeps_the_contract() -> None:
     encoder = build_encoder(NetworkConfig(), ImageShape(3, 16, 16), 4)
-    assert isinstance(encoder, Encoder)
+    assert is_encoder(encoder)
     output = encoder.eval()(images(2, 3, 16, 16))
     feature_map = encoder.feature_map(images(2, 3, 16, 16))
     assert torch.equal(feature_map, output.feature_map)

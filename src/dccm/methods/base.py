@@ -13,7 +13,7 @@ from dccm.config import Section
 from dccm.data.loader import Batch, Loader, equal_parts, images_at_once
 from dccm.grouping.neighbours import ClusterMemory
 from dccm.grouping.readout import KMeansReadout
-from dccm.networks.base import Encoder
+from dccm.networks.base import Encoder, is_encoder
 from dccm.training.progress import OnProgress, ignore
 from dccm.training.update import Moment, Update
 from dccm.training.workers import ALONE, Workers
@@ -189,7 +189,7 @@ class GradientMethod(Clusterer[LearningConfig]):
 def encoder_of(method: Clusterer[Any]) -> Encoder | None:
     """The method's encoder, if it has one that keeps the contract of `networks/base.py`."""
     encoder = getattr(method, "encoder", None)
-    return encoder if isinstance(encoder, Encoder) else None
+    return encoder if is_encoder(encoder) else None
 
 
 @torch.inference_mode()

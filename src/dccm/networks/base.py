@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Literal, NamedTuple, Protocol, TypeGuard
 
 from torch import Tensor, nn
 
@@ -55,7 +55,6 @@ class EncoderOutput(NamedTuple):
     """Prediction feature z (Eq. (1)): not negative, sums to 1, (B, K)."""
 
 
-@runtime_checkable
 class Encoder(Protocol):
     """What methods need of an encoder, which is a torch module: all layers at once, or one after the other."""
 
@@ -98,3 +97,11 @@ class Encoder(Protocol):
 
     def train(self, mode: bool = True) -> "Encoder":
         """Let batch norm take the statistics of each batch."""
+
+
+_CONTRACT = [name for name in {**vars(Encoder), **Encoder.__annotations__} if not name.startswith("_")]
+
+
+def is_encoder(module: object) -> TypeGuard[Encoder]:
+    """Whether a module keeps the contract; `isinstance` sees no layers of torch modules from Python 3.12 on."""
+    return all(hasattr(module, name) for name in _CONTRACT)

@@ -1,4 +1,5 @@
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -96,7 +97,9 @@ def test_what_is_no_file_is_skipped_without_waiting(folder: Path) -> None:
 def test_a_name_with_a_zero_byte_is_skipped(folder: Path) -> None:
     source = listing(folder, "path\nphotos/00.png\na\0b.png\n", "list.csv")
     assert source.names == ["photos/00.png"]
-    assert source.skipped == [("a\0b.png", "cannot be opened: embedded null byte")]
+    [(name, reason)] = source.skipped
+    assert name == "a\0b.png"
+    assert re.fullmatch("cannot be opened: .*embedded null.*", reason)  # Pythons say it in different words.
 
 
 def test_a_file_that_is_listed_twice_is_read_twice(folder: Path) -> None:
