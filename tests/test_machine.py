@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dccm.errors import UserError
-from dccm.machine import choose_device, choose_precision, require_compiler, using_threads
+from dccm.machine import choose_device, choose_precision, convolves_faster, require_compiler, using_threads
 
 
 def kept(**environment: str) -> str:
@@ -88,6 +88,25 @@ def test_bfloat16_is_chosen_on_a_cpu_that_has_it_and_refused_on_one_that_would_i
         choose_precision("bfloat16", cpu)
     assert choose_precision("bfloat16", torch.device("cuda")) == "bfloat16"
     assert choose_precision("auto", torch.device("mps")) == "float32"
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "faster"),
+    [
+        ({"cpu_name": "AMD EPYC", "avx512_f": True}, True),
+        ({"cpu_name": "AMD EPYC", "avx512_f": False}, False),
+        ({"cpu_name": "Intel(R) Xeon(R) Platinum", "avx512_f": True}, False),
+        ({}, False),
+    ],
+)
+def test_convolutions_multiply_faster_where_mkl_leaves_long_vectors_alone(
+    capabilities: dict[str, object], faster: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: capabilities)
+    monkeypatch.setattr("torch.backends.mkl.is_available", lambda: True)
+    assert convolves_faster.__wrapped__() == faster
+    monkeypatch.setattr("torch.backends.mkl.is_available", lambda: False)
+    assert not convolves_faster.__wrapped__()
 
 
 def test_threads_are_taken_for_a_while_and_given_back() -> None:

@@ -88,6 +88,23 @@ def has_bfloat16(device: "torch.device") -> bool:
     return device.type == "cpu" and any(can for name, can in torch.cpu.get_capabilities().items() if "bf16" in name)
 
 
+@cache
+def convolves_faster() -> bool:
+    """Whether a convolution with kernels of one pixel is the faster product of matrices in single precision.
+
+    torch multiplies with Intel's MKL, which uses AVX-512 on Intel's own processors only. Its convolutions are oneDNN's,
+    which use it on all.
+    """
+    import torch
+
+    can = torch.cpu.get_capabilities()
+    return (
+        str(can.get("cpu_name", "")).startswith("AMD")
+        and bool(can.get("avx512_f"))
+        and torch.backends.mkl.is_available()
+    )
+
+
 def choose_precision(name: str, device: "torch.device") -> Precision:
     """The precision of this name; `auto` takes bfloat16 where the processor is made for it."""
     if name == "float32" or (name == "auto" and not has_bfloat16(device)):

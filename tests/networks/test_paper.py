@@ -79,11 +79,10 @@ def test_layers_are_those_of_table_4(side: int, layers: list[str], hidden: int, 
 
 def test_each_convolution_is_followed_by_batch_norm_and_relu_behind_any_pooling() -> None:
     encoder = PaperEncoder(NetworkConfig(), ImageShape(3, 32, 32), 10)
-    plain = [
-        type(module) for module in [*encoder.shallow.modules(), *encoder.deep.modules()] if not [*module.children()]
-    ]
+    plain = [module for module in [*encoder.shallow.modules(), *encoder.deep.modules()] if not [*module.children()]]
     conv, pooled = [nn.Conv2d, nn.BatchNorm2d, nn.ReLU], [nn.Conv2d, nn.BatchNorm2d, nn.MaxPool2d, nn.ReLU]
-    assert plain == conv + pooled + pooled + conv
+    for module, kind in zip(plain, conv + pooled + pooled + conv, strict=True):
+        assert isinstance(module, kind)
 
 
 def test_relu_behind_the_pooling_is_relu_before_it_with_the_same_slopes() -> None:
@@ -96,6 +95,18 @@ def test_relu_behind_the_pooling_is_relu_before_it_with_the_same_slopes() -> Non
         network(batch).prediction[:, 0].sum().backward()
     for mine, theirs in zip(encoder.parameters(), other.parameters(), strict=True):
         torch.testing.assert_close(mine.grad, theirs.grad)
+
+
+def test_kernel_that_covers_the_whole_map_is_a_product_with_the_same_slopes() -> None:
+    encoder = PaperEncoder(NetworkConfig(), ImageShape(3, 20, 20), 7).double()
+    *_, last = (module for module in encoder.deep.modules() if isinstance(module, nn.Conv2d))
+    maps = torch.randn(4, 128, 3, 3, generator=seeded()).double().requires_grad_()
+    found, expected = last(maps), nn.Conv2d.forward(last, maps)
+    assert type(found.grad_fn) is not type(expected.grad_fn)
+    torch.testing.assert_close(found, expected)
+    wanted = (maps, last.weight)
+    slope = torch.randn(4, 256, 1, 1, generator=seeded(1)).double()
+    torch.testing.assert_close(torch.autograd.grad(found, wanted, slope), torch.autograd.grad(expected, wanted, slope))
 
 
 @pytest.mark.parametrize(("shallow_map", "side"), [("pooled", 14), ("unpooled", 28)])

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from dccm.correlations.triplets import Pairs
 from dccm.networks.critic import Critic
+from dccm.networks.product import product
 
 _ROWS = 1024
 """Pairs times positions in one piece of the critic's work on a CPU: small enough for the cache."""
@@ -42,7 +43,7 @@ def triplet_information_loss(
     if positions.device.type == "cpu":
         first = critic.of_map(positions), critic.of_feature(features)
         later = critic.middle.weight, critic.middle.bias, critic.score.weight, critic.score.bias
-        maps, anchors, sign, weight = _once_each(positive, negative)
+        maps, anchors, sign, weight = _once_each(positive, negative, len(features))
         with torch.autocast("cpu", enabled=False):  # The first layer has the wanted precision already.
             loss: Tensor = _LossInPieces.apply(  # type: ignore[no-untyped-call]
                 *first, *later, maps, anchors, sign, weight / positions.shape[1]
@@ -55,20 +56,20 @@ def triplet_information_loss(
     return -jsd_mutual_information(joint, marginal, positive.weight, negative.weight)
 
 
-def _once_each(positive: Pairs, negative: Pairs) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _once_each(positive: Pairs, negative: Pairs, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Partner, anchor, sign in the loss and weight of each pair, all (M,): equal ones once, those without weight never.
 
     A sample that is linked to no other is its own partner, and has that pair already: then the critic works less.
     """
     keys, weights = [], []
-    for pairs, sign in ((positive, -1), (negative, 1)):
-        keys.append(torch.stack([pairs.partner, pairs.anchor, torch.full_like(pairs.anchor, sign)]))
+    for pairs, is_negative in ((positive, 0), (negative, 1)):
+        keys.append((pairs.partner * size + pairs.anchor) * 2 + is_negative)  # Numbers are sorted sooner than triples.
         weights.append(pairs.weight / pairs.weight.sum().clamp_min(1))
     weight = torch.cat(weights)
     counts = weight.nonzero().squeeze(1)
-    found, same = torch.cat(keys, dim=1)[:, counts].unique(dim=1, return_inverse=True)
-    total = weight.new_zeros(found.shape[1]).index_add_(0, same, weight[counts])
-    return found[0], found[1], found[2].to(weight.dtype), total
+    found, same = torch.cat(keys)[counts].unique(return_inverse=True)
+    total = weight.new_zeros(len(found)).index_add_(0, same, weight[counts])
+    return found // (2 * size), found // 2 % size, (found % 2 * 2 - 1).to(weight.dtype), total
 
 
 class _LossInPieces(torch.autograd.Function):
@@ -98,6 +99,7 @@ class _LossInPieces(torch.autograd.Function):
         gradients = [torch.zeros_like(tensor, dtype=weight.dtype) for tensor in inputs]
         of_maps, of_others, of_middle, of_middle_bias, of_score, of_score_bias = gradients
         middle, middle_bias, score, score_bias = (tensor.to(maps.dtype) for tensor in inputs[2:])
+        back = middle.T.contiguous()
         count, width = maps.shape[1:]
         loss = weight.new_zeros(())
         pieces = -(-len(map_index) * count // _ROWS)
@@ -105,7 +107,7 @@ class _LossInPieces(torch.autograd.Function):
             which, whose = map_index[part], feature_index[part]
             # index_select copies whole maps; an index in brackets would take their values one by one.
             first = maps.index_select(0, which).add_(others.index_select(0, whose).unsqueeze(1)).relu_().view(-1, width)
-            second = torch.addmm(middle_bias, first, middle.T).relu_()
+            second = product(first, middle, middle_bias).relu_()
             scores = torch.addmv(score_bias, second, score[0]).view(-1, count)
             signed = scores * sign[part, None]  # Here at the precision of the loss.
             loss += weight[part] @ F.softplus(signed).sum(dim=1)
@@ -115,8 +117,8 @@ class _LossInPieces(torch.autograd.Function):
             of_score[0] += at_scores @ second
             at_second = second.sign_().mul_(score).mul_(at_scores.unsqueeze(1))  # ReLU lets pass where it was positive.
             of_middle_bias += at_second.sum(dim=0)
-            of_middle += at_second.T @ first
-            at_first = (at_second @ middle).mul_(first.sign_()).view(-1, count, width)
+            of_middle += product(at_second.T.contiguous(), first.T.contiguous())
+            at_first = product(at_second, back).mul_(first.sign_()).view(-1, count, width)
             of_maps.index_add_(0, which, at_first.to(weight.dtype))
             of_others.index_add_(0, whose, at_first.sum(dim=1, dtype=weight.dtype))
         context.save_for_backward(*gradients)

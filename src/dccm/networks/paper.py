@@ -210,13 +210,27 @@ def _layers(
         else:
             wanted = max(1, round(factor * usual))
             # Batch norm removes any bias of the convolution before it.
-            parts["conv"] = nn.Conv2d(channels, wanted, kernel, padding=kernel // 2 if padded else 0, bias=False)
+            parts["conv"] = _Convolution(channels, wanted, kernel, padding=kernel // 2 if padded else 0, bias=False)
             parts["norm"] = nn.BatchNorm2d(wanted)
             channels = wanted
         if kinds[number : number + 2] != ["conv", "pool"] and "conv" in kinds[max(0, number - 1) : number + 1]:
             parts["relu"] = nn.ReLU(inplace=True)
         modules[f"{kind}{number}"] = nn.Sequential(parts)
     return nn.Sequential(modules), channels
+
+
+class _Convolution(nn.Conv2d):
+    """A convolution without bias; where the kernel covers the whole map it is computed as the product that it is.
+
+    At 20 pixels the last one does: the product takes less than half of the convolution's time.
+    """
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Convolve maps, (B, C, H, W)."""
+        if images.shape[2:] != self.weight.shape[2:] or any(self.padding):
+            return super().forward(images)
+        rows, kernels = (tensor.permute(0, 2, 3, 1).flatten(1) for tensor in (images, self.weight))  # channels_last
+        return F.linear(rows, kernels)[:, :, None, None]
 
 
 def _start_like_identity(module: nn.Module) -> None:
