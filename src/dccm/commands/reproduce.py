@@ -166,11 +166,12 @@ def reproduce(
     for need in needs if retry_failed else ():
         results.forget_failure(need.spec)
     left = unfinished(needs, results)
-    seconds = estimated(left, planned.data) if estimate and left else {}
+    work = _work(results, planned.data, jobs)
+    seconds = estimated(left, planned.data, work.threads) if estimate and left else {}
     watcher.say(_introduction(planned, needs, left, seconds if estimate else None, jobs))
     observer.planned(left, seconds)
     if left:
-        run_grid(needs, results, new_engine(engine, _work(results, planned.data, jobs), jobs), observer)
+        run_grid(needs, results, new_engine(engine, work, jobs), observer)
     broken = failed(needs, results)
     missing = planned.absent | {spec.label(): reason for spec, reason in broken.items()}
     if only:
@@ -199,7 +200,8 @@ def _introduction(
     if seconds:
         unknown = len(left) - len(seconds)
         beside = f", not counting {unknown:,} runs that cannot be foretold" if unknown else ""
-        lines.append(f"The rest takes about {in_words(sum(seconds.values()) / jobs)} by a short measurement{beside}.")
+        total = in_words(sum(seconds.values()) / jobs)
+        lines.append(f"The rest takes about {total} of this machine alone, by a short measurement{beside}.")
     lines += [f"Skipped: {name}. {reason}" for name, reason in planned.absent.items()]
     return "\n".join(lines)
 

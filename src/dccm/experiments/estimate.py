@@ -1,8 +1,16 @@
-"""What a grid will cost, from one short epoch of each kind of run."""
+"""What a grid will cost, from one short epoch of each kind of run.
+
+Time is what processors computed, not what a clock on the wall showed: other programs make a short epoch take ten times
+as long, and will not be there all the time.
+"""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+
+import torch
 
 from dccm.arrays import Inputs
 from dccm.config import parse_budget
@@ -20,12 +28,15 @@ _IMAGES = 256
 """In the epoch that is timed."""
 
 
-def estimated(needs: list[Need], data: DataSets) -> dict[str, float]:
-    """Seconds that each run will take, by key; runs of methods without epochs, and what cannot be timed, are left out.
+def estimated(needs: list[Need], data: DataSets, threads: int | None = None) -> dict[str, float]:
+    """Seconds that each run will take, by key, if other programs leave it its processors.
+
+    Runs of methods without epochs, and what cannot be timed, are left out.
 
     Args:
         needs: The runs.
         data: Where the data sets are.
+        threads: With which each run will compute; None: as torch chooses.
     """
 
     @cache
@@ -34,7 +45,8 @@ def estimated(needs: list[Need], data: DataSets) -> dict[str, float]:
 
     @cache
     def pace(spec: RunSpec) -> tuple[float, float]:
-        return _pace(spec, images(spec.dataset, spec.limit)[0], data)
+        with computing_with(threads):
+            return _pace(spec, images(spec.dataset, spec.limit)[0], data)
 
     found = {}
     for need in needs:
@@ -86,9 +98,39 @@ def _pace(spec: RunSpec, images: Inputs, data: DataSets) -> tuple[float, float]:
     more |= {"n_clusters": clusters} if clusters else {}
     config = _config(spec, more)
     model = new_model(images, config)
-    started = time.monotonic()
-    history = train(model.learner, model.loader(images), config.training)
-    return (time.monotonic() - started) / len(images), history[-1]["passes"]
+    loader, watch = model.loader(images), Watch()
+    history = train(model.learner, loader, config.training)
+    return watch.seconds(loader.device.type) / len(images), history[-1]["passes"]
+
+
+@contextmanager
+def computing_with(threads: int | None) -> Iterator[None]:
+    """As a run of the grid will; None: as it is."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+class Watch:
+    """Measures from its making on how long this process would have taken alone on the machine."""
+
+    def __init__(self) -> None:
+        self._started = self._now()
+
+    def seconds(self, device: str) -> float:
+        """What the clock says of a GPU, which others do not slow down; else what the busiest thread computed.
+
+        That is the one which asks, as it takes its share of all that torch does; or all of them in equal parts.
+        """
+        wall, process, thread = (now - started for now, started in zip(self._now(), self._started))
+        return wall if device != "cpu" else max(thread, process / torch.get_num_threads())
+
+    @staticmethod
+    def _now() -> tuple[float, float, float]:
+        return time.monotonic(), time.process_time(), time.thread_time()
 
 
 def in_words(seconds: float) -> str:
