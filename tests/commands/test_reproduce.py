@@ -1,7 +1,9 @@
 """The paper run again, on a few digits: what users see of it."""
 
 import json
+import os
 import re
+import secrets
 import shlex
 import signal
 import subprocess
@@ -154,39 +156,53 @@ def wait_for_a_run(folder: Path, command: Command) -> None:
 @pytest.mark.slow
 def test_a_grid_killed_at_random_moments_ends_with_the_same_tables(tmp_path: Path) -> None:
     # The same number of jobs, as that decides how many threads each has, and threads change the rounding.
-    words = [
-        "table2",
-        "table3",
-        "--datasets",
-        "digits",
-        "--limit-images",
-        "512",
-        "--budget",
-        "passes:2",
-        "-q",
-        "-j",
-        "2",
-    ]
-    assert dccm(*words, "-o", tmp_path / "whole").wait() == 0
-    random = np.random.default_rng(0)
-    for _ in range(3):
-        process = dccm(*words, "-o", tmp_path / "broken")
-        time.sleep(random.uniform(8, 25))
+    words = [*"table2 table3 --datasets digits --limit-images 200 --budget passes:2 --no-estimate -q -j 2".split()]
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert dccm(*words, "-o", whole).wait() == 0
+    seed = int(os.environ.get("FAULT_SEED") or secrets.randbelow(2**31))
+    print(f"FAULT_SEED={seed}")
+    random = np.random.default_rng(seed)
+    for done in sorted(random.choice(len(made_at(whole)) - 1, 3, replace=False)):
+        process = dccm(*words, "-o", broken)
+        while len(made_at(broken)) <= done:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.02)
+        time.sleep(random.uniform(0, 3))  # Into the next runs.
         process.kill()
         process.wait()
-    before = made_at(tmp_path / "broken")
-    assert dccm(*words, "-o", tmp_path / "broken").wait() == 0
-    assert tables(tmp_path / "broken") == tables(tmp_path / "whole")
-    assert before.items() <= made_at(tmp_path / "broken").items()
+    before = made_at(broken)
+    assert dccm(*words, "-o", broken).wait() == 0
+    assert tables(broken) == tables(whole)
+    assert before.items() <= made_at(broken).items()
+    assert len(made_at(broken)) == len(made_at(whole))
+
+
+@pytest.mark.slow
+def test_two_commands_begun_at_once_make_each_run_once(tmp_path: Path) -> None:
+    words = [*"table2 table3 --datasets digits --limit-images 200 --budget passes:2 --no-estimate -q -j 1".split()]
+    alone, both = tmp_path / "alone", tmp_path / "both"
+    commands = [dccm(*words, "-o", both) for _ in range(2)]
+    seen: dict[str, set[int]] = {}
+    while any(command.poll() is None for command in commands):
+        for key, moment in made_at(both).items():
+            seen.setdefault(key, set()).add(moment)
+        time.sleep(0.02)
+    assert [command.returncode for command in commands] == [0, 0]
+    assert {len(moments) for moments in seen.values()} == {1}
+    assert dccm(*words, "-o", alone).wait() == 0
+    assert seen.keys() == made_at(alone).keys()
+    assert tables(both) == tables(alone)
 
 
 def test_two_processes_share_the_runs_and_repeat_none(tmp_path: Path) -> None:
     command = Command(["reproduce", "table2", "-o", str(tmp_path / "results"), *FEW], tmp_path / "said.txt")
     wait_for_a_run(tmp_path / "results", command)
+    before = made_at(tmp_path / "results")
     made = reproduce(["table2"], output=tmp_path / "results", jobs=2, **SAME)
     code, said = command.end()
     assert code == 0
-    assert len(list((tmp_path / "results" / "runs").iterdir())) == 3
+    assert len(made_at(tmp_path / "results")) == 3
+    assert before.items() <= made_at(tmp_path / "results").items()
     assert made.missing == {}
     assert made.shown["table2"].text() in said  # Both end with the whole table.
 

@@ -1,4 +1,5 @@
 import errno
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from dccm.experiments.spec import RunSpec
 from dccm.experiments.targets import Need, Target, chosen_targets
 from dccm.experiments.worker import Outcome, Work, do
 from dccm.locks import locked_file
+from dccm.training.progress import OnProgress
 from tests.experiments.stand_ins import COUNT, QUICK, Here, made_runs, make_run, opened, worked
 
 FIRST, SECOND = (QUICK.spec("kmeans", "digits", seed) for seed in (0, 1))
@@ -97,6 +99,20 @@ def test_a_run_that_another_process_makes_is_waited_for(results: Results) -> Non
     observer.planned([], {})
     run_grid([Need(FIRST), Need(SECOND)], results, engine, observer)
     assert sorted(made_runs) == sorted([FIRST.key, SECOND.key])
+
+
+def test_grids_that_work_on_one_folder_make_each_run_once(results: Results) -> None:
+    needs = [Need(QUICK.spec("kmeans", "digits", seed)) for seed in range(12)]
+
+    def slowly(spec: RunSpec, data: DataSets, results: Results, on_progress: OnProgress) -> None:
+        make_run(spec, data, results, on_progress)
+        time.sleep(0.01)
+
+    with ThreadPoolExecutor(3) as pool:
+        engines = [Here(Work(results, DataSets(), slowly)) for _ in range(3)]
+        for ended in [pool.submit(run_grid, needs, results, engine) for engine in engines]:
+            ended.result()
+    assert sorted(made_runs) == sorted(need.spec.key for need in needs)
 
 
 def test_a_full_disk_ends_the_grid_and_no_run_is_blamed(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
