@@ -48,13 +48,12 @@ class JULEConfig(Section):
     graph_width: Positive = 1.0
     """Factor on the mean squared distance of neighbours in the graph's weights (a)."""
     rivals: Count = 5
-    """Closest clusters that a merge is judged by, and images of other clusters in the triplets (K_c)."""
+    """Closest clusters that a merge is judged by, and whose images the triplets keep away (K_c)."""
     contrast: NotNegative = 1.0
     """Weight of how far the closest cluster stands out from its rivals (λ)."""
     merge_share: Annotated[float, Bounds(0, 1, without="both")] = 0.9
-    """Share of the clusters that is merged away in a period (η)."""
-    periods: Count = 6
-    """Equal parts of the run that begin with merges; in between, features learn."""
+    """Share of the clusters that is merged away in a period (η). Periods are equal parts of the run that begin with
+    merges, after which features learn: as many as it takes to come down to K, which the last one begins with."""
     positive_weight: Positive = 2.0
     """Weight of the distance inside a cluster (γ)."""
     margin: NotNegative = 0.2
@@ -66,26 +65,35 @@ class JULEConfig(Section):
     encoder: NetworkConfig = NetworkConfig()
 
 
-def triplet_loss(
-    features: Tensor, clusters: Tensor, *, positive_weight: float, margin: float, negatives: int
-) -> Tensor:
-    """Weighted triplet loss: each image, each other one of its cluster, and the nearest ones of other clusters.
+def triplet_loss(features: Tensor, clusters: Tensor, *, positive_weight: float, margin: float, rivals: int) -> Tensor:
+    """Weighted triplet loss: each image, each other one of its cluster, and those of each of the clusters around it.
 
-    Mean over triplets of max(0, γ d(i, j) - d(i, k) + margin), d the squared distance.
+    Mean of max(0, γ d(i, j) - d(i, C) + margin), d the squared distance, d(i, C) its mean over images of cluster C.
+    The nearest images of other clusters in place of whole clusters would leave a single point where all images meet.
 
     Args:
         features: Of unit length, (B, D).
         clusters: Cluster of each image, (B,).
         positive_weight: γ.
         margin: See `JULEConfig`.
-        negatives: Images of other clusters for each image.
+        rivals: Closest other clusters of each cluster, as far as they have images here.
     """
     distance = 2 - 2 * features @ features.T
-    same = clusters.unsqueeze(0) == clusters.unsqueeze(1)
-    nearest = distance.masked_fill(same, torch.inf).topk(min(negatives, len(clusters)), dim=1, largest=False).values
-    hinge = F.relu(positive_weight * distance.unsqueeze(2) - nearest.unsqueeze(1) + margin)  # (B, B, negatives)
-    positive = same & ~torch.eye(len(clusters), dtype=torch.bool, device=clusters.device)
+    member = F.one_hot(clusters.unique(return_inverse=True)[1]).to(distance.dtype)
+    to_clusters = distance @ (member / member.sum(dim=0))  # (B, clusters)
+    between = (member.T @ to_clusters / member.sum(dim=0).unsqueeze(1)).detach().fill_diagonal_(torch.inf)
+    closest = between.topk(min(rivals, len(between) - 1), dim=1, largest=False).indices
+    if not closest.numel():
+        return 0 * features.sum()
+    negative = to_clusters.gather(1, closest[member.argmax(dim=1)])
+    hinge = F.relu(positive_weight * distance.unsqueeze(2) - negative.unsqueeze(1) + margin)  # (B, B, rivals)
+    positive = member @ member.T - torch.eye(len(clusters), device=clusters.device)
     return (hinge.mean(dim=2) * positive).sum() / positive.sum().clamp_min(1)
+
+
+def merges_needed(clusters: int, n_clusters: int, merge_share: float) -> int:
+    """How often this share of the clusters has to be merged away until K are left."""
+    return math.ceil(round(math.log(clusters / n_clusters) / -math.log(1 - merge_share), 6))
 
 
 def grouped_order(clusters: Tensor, size: int, generator: torch.Generator) -> Tensor:
@@ -115,6 +123,8 @@ class JULEMethod(GradientMethod[JULEConfig]):
         self.clusters = PerImage(dtype=torch.int64)  # Clusters of all images, once they are known.
         self.begun: Tensor
         self.register_buffer("begun", torch.zeros((), dtype=torch.long))  # Periods.
+        self.periods: Tensor
+        self.register_buffer("periods", torch.ones((), dtype=torch.long))  # Of the whole run, once that is known.
 
     def new_optimizers(self) -> dict[str, torch.optim.Optimizer]:
         """Of the encoder."""
@@ -122,16 +132,17 @@ class JULEMethod(GradientMethod[JULEConfig]):
 
     def before_epoch(self, loader: Loader, moment: Moment) -> None:
         """At the start of a period: merge a share of the clusters; at the very first, clusters of small images."""
-        period = int(round(moment.done * self.config.periods, 6))
+        period = int(round(moment.done * int(self.periods), 6))
         if period < self.begun:  # Also when a run goes on from the border of an epoch.
             return
         self.begun.fill_(period + 1)
-        if not len(self.clusters.rows):
-            clusters = self._merge(thumbnails(loader), None)
-        elif int(self.clusters.rows.max()) + 1 > self.n_clusters:
+        if len(self.clusters.rows):
+            calibrate(self, loader)
             clusters = self._merge(torch.from_numpy(features_of(self, loader)), self.clusters.rows.cpu().numpy())
         else:
-            return
+            clusters = self._merge(thumbnails(loader), None)
+            later = merges_needed(int(clusters.max()) + 1, self.n_clusters, self.config.merge_share)
+            self.periods.fill_(1 + later)
         self.clusters.fill(torch.from_numpy(clusters))
 
     def updates(self, batch: Batch) -> Iterator[Update]:
@@ -144,7 +155,7 @@ class JULEMethod(GradientMethod[JULEConfig]):
                 clusters[index],
                 positive_weight=self.config.positive_weight,
                 margin=self.config.margin,
-                negatives=self.config.rivals,
+                rivals=self.config.rivals,
             )
             yield Update(loss, self.optimizers["all"], len(index))
 
