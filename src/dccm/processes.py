@@ -14,6 +14,16 @@ from typing import Any, TypeVar
 
 from dccm.errors import UserError
 
+_PATIENCE = {
+    "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "300",
+    "RAY_agent_register_timeout_ms": "300000",
+    "RAY_gcs_server_port_wait_time_s": "300",
+    "RAY_raylet_start_wait_time_s": "300",
+    "RAY_worker_register_timeout_seconds": "300",
+}
+"""For the processes of Ray: on a busy machine it gives them up that are up within a minute."""
+_TRIES = 2
+"""To begin a cluster: some of Ray's own waits cannot be set, and the second time all its files are in memory."""
 _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
 
@@ -107,12 +117,18 @@ def import_ray() -> Any:
 
 def join_cluster() -> Any:
     """Ray, in the cluster that RAY_ADDRESS names, or in one that begins on this machine."""
+    for name, value in _PATIENCE.items():
+        os.environ.setdefault(name, value)  # Read when Ray is imported, and by what it begins.
     ray = import_ray()
-    try:
-        if not ray.is_initialized():
-            ray.init(log_to_driver=False)
-    except Exception as error:  # Ray says what it is in words alone.
-        reason = f"{error}".strip().split("\n")[0].rstrip(".")
-        way = "Set RAY_ADDRESS to a cluster that is up, or leave out engine"
-        raise UserError(f"engine 'ray' could not join or start a cluster: {reason}. {way}.") from error
+    tries = 1 if "RAY_ADDRESS" in os.environ else _TRIES
+    while not ray.is_initialized():
+        tries -= 1
+        try:
+            ray.init(log_to_driver=False, include_dashboard=False)
+        except Exception as error:  # Ray says what it is in words alone.
+            if tries:
+                continue
+            reason = f"{error}".strip().split("\n")[0].rstrip(".")
+            way = "Set RAY_ADDRESS to a cluster that is up, or leave out engine"
+            raise UserError(f"engine 'ray' could not join or start a cluster: {reason}. {way}.") from error
     return ray

@@ -18,6 +18,7 @@ from dccm.experiments.results import Results
 from dccm.experiments.spec import RunSpec
 from dccm.experiments.targets import Need
 from dccm.experiments.worker import Work
+from dccm.processes import join_cluster
 from dccm.training.progress import OnProgress
 from tests.experiments.stand_ins import QUICK, make_run, opened
 
@@ -117,14 +118,39 @@ def test_ray_is_asked_for_when_it_is_missing(tmp_path: Path, monkeypatch: pytest
         new_engine("rai", work, jobs=1)
 
 
-def test_a_ray_that_does_not_start_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("address", "tries"), [(None, 2), ("ray://machine:10001", 1)])
+def test_a_ray_that_does_not_start_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str | None, tries: int
+) -> None:
+    begun: list[dict[str, Any]] = []
+
     class Down(OtherRay):
         def init(self, **arguments: Any) -> None:
+            begun.append(arguments)
             raise RuntimeError("The node timed out.\nMore of it.")
 
     monkeypatch.setitem(sys.modules, "ray", Down())
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    if address:
+        os.environ["RAY_ADDRESS"] = address
     with pytest.raises(UserError, match=r"could not join or start a cluster: The node timed out\. Set RAY_ADDRESS"):
         new_engine("ray", Work(opened(tmp_path / "results"), DataSets(), make_run), jobs=1)
+    assert len(begun) == tries
+
+
+def test_a_ray_that_is_up_the_second_time_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(OtherRay):
+        def init(self, **arguments: Any) -> None:
+            if not self.cancelled:
+                self.cancelled.append(arguments)
+                raise RuntimeError("The node timed out.")
+            super().init(**arguments)
+
+    monkeypatch.setattr(os, "environ", dict(os.environ) | {"RAY_worker_register_timeout_seconds": "7"})
+    os.environ.pop("RAY_ADDRESS", None)
+    monkeypatch.setitem(sys.modules, "ray", Slow())
+    assert join_cluster().asked == {"log_to_driver": False, "include_dashboard": False}
+    assert os.environ["RAY_worker_register_timeout_seconds"] == "7"  # Who set it knows why.
 
 
 @pytest.mark.slow

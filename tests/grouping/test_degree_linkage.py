@@ -123,6 +123,19 @@ def test_clusters_without_a_connection_merge_by_their_means() -> None:
     assert agglomerate(features, neighbour_graph(near), labels, 2).tolist() == [0] * 5 + [1] * 3
 
 
+def test_outliers_that_nobody_calls_neighbours_are_no_group_of_their_own() -> None:
+    # Two crowds of twenty, and two images far off whose neighbours are the last ones of the second crowd.
+    crowd = torch.arange(20) / 20
+    features = torch.cat([crowd, 5 + crowd, torch.tensor([12.0, 12.1])]).unsqueeze(1)
+    assert clustered(features, 2, neighbours=4).tolist() == [0] * 20 + [1] * 22
+
+
+def test_a_small_crowd_far_from_all_others_stays_a_group_of_its_own() -> None:
+    crowd = torch.arange(40) / 20
+    features = torch.cat([crowd, 100 + crowd[:6]]).unsqueeze(1)
+    assert clustered(features, 2, neighbours=4).tolist() == [0] * 40 + [1] * 6
+
+
 def test_two_rings_are_told_apart_though_their_means_are_the_same() -> None:
     angle = torch.arange(60) * (2 * torch.pi / 60)
     ring = torch.stack([angle.cos(), angle.sin()], dim=1)

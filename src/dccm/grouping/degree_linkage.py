@@ -18,6 +18,10 @@ _SHARE = 20
 """One in this many clusters merges before affinities are computed anew; below twice as many, one at a time."""
 
 
+_OF_A_GROUP = 10
+"""One in this many images of a K-th of all are too few to be one of the K groups, if nothing is connected to them."""
+
+
 class Neighbours(NamedTuple):
     """The nearest neighbours of each sample, the nearest first."""
 
@@ -93,10 +97,12 @@ def merge_scores(largest: npt.NDArray[np.float64], contrast: float) -> npt.NDArr
 def agglomerate(
     features: Tensor, graph: csr_array, clusters: Clusters, n_clusters: int, *, rivals: int = 5, contrast: float = 1.0
 ) -> Clusters:
-    """Merge the closest clusters until K remain.
+    """Merge the closest clusters until K remain, and outliers with what is nearest to them.
+
+    Two images that nobody calls neighbours have no affinity to anything: left alone, they would be one of the K.
 
     Args:
-        features: (N, D); used only when no two clusters are connected.
+        features: (N, D); used for clusters without affinity to others.
         graph: `neighbour_graph` of the features.
         clusters: Clusters to begin with, (N,), 0 to n - 1.
         n_clusters: K; if there are no more clusters than that, nothing is merged.
@@ -107,10 +113,26 @@ def agglomerate(
     while (count := int(clusters.max()) + 1) > n_clusters:
         closest, largest = closest_clusters(affinity(graph, clusters), rivals)
         scores = np.where(closest >= 0, merge_scores(largest, contrast), -np.inf)
-        pairs = [(int(i), int(closest[i])) for i in (-scores).argsort(kind="stable") if closest[i] >= 0]
+        best = [(int(i), int(closest[i])) for i in (-scores).argsort(kind="stable") if closest[i] >= 0]
+        few = min(np.diff(graph.indptr).max(), len(clusters) / n_clusters / _OF_A_GROUP)
+        pairs = [*_outliers_and_nearest(features, clusters, closest, few), *best]
         most = min(max(1, count // _SHARE), count - n_clusters)
         clusters = _merged(clusters, _without_repeats(pairs, most) or [_smallest_and_nearest(features, clusters)])
     return clusters
+
+
+def _outliers_and_nearest(
+    features: Tensor, clusters: Clusters, closest: Clusters, few: float
+) -> list[tuple[int, int]]:
+    """Clusters of few images without affinity to others, and for each the one whose mean is nearest.
+
+    With no more images than an image has neighbours, these lie elsewhere, and do not see it the same way.
+    """
+    outliers = np.flatnonzero((closest < 0) & (np.bincount(clusters) <= few))
+    if not len(outliers):
+        return []
+    means = cluster_means(features, torch.from_numpy(clusters))
+    return [(int(one), _nearest_mean(means, int(one))) for one in outliers]
 
 
 def _without_repeats(pairs: list[tuple[int, int]], most: int) -> list[tuple[int, int]]:
@@ -134,11 +156,15 @@ def _merged(clusters: Clusters, pairs: list[tuple[int, int]]) -> Clusters:
 
 def _smallest_and_nearest(features: Tensor, clusters: Clusters) -> tuple[int, int]:
     """The smallest cluster, and the one whose mean is nearest to its own."""
-    means = cluster_means(features, torch.from_numpy(clusters))
     smallest = int(np.bincount(clusters).argmin())
-    distance = (means - means[smallest]).square().sum(dim=1)
-    distance[smallest] = torch.inf
-    return smallest, int(distance.argmin())
+    return smallest, _nearest_mean(cluster_means(features, torch.from_numpy(clusters)), smallest)
+
+
+def _nearest_mean(means: Tensor, one: int) -> int:
+    """The cluster whose mean is nearest to that of this one."""
+    distance = (means - means[one]).square().sum(dim=1)
+    distance[one] = torch.inf
+    return int(distance.argmin())
 
 
 def cluster_means(features: Tensor, clusters: Tensor) -> Tensor:
