@@ -115,8 +115,12 @@ def import_ray() -> Any:
     return ray
 
 
-def join_cluster() -> Any:
-    """Ray, in the cluster that RAY_ADDRESS names, or in one that begins on this machine."""
+def join_cluster(**options: Any) -> Any:
+    """Ray, in the cluster that RAY_ADDRESS names, or in one that begins on this machine.
+
+    Args:
+        **options: Of `ray.init`, for one that begins.
+    """
     for name, value in _PATIENCE.items():
         os.environ.setdefault(name, value)  # Read when Ray is imported, and by what it begins.
     ray = import_ray()
@@ -124,7 +128,7 @@ def join_cluster() -> Any:
     while not ray.is_initialized():
         tries -= 1
         try:
-            ray.init(log_to_driver=False, include_dashboard=False)
+            ray.init(log_to_driver=False, include_dashboard=False, **options)
         except Exception as error:  # Ray says what it is in words alone.
             if tries:
                 continue

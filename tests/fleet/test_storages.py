@@ -19,6 +19,7 @@ from dccm.data.sources.shards import Shard
 from dccm.errors import UserError
 from dccm.fleet import engines
 from dccm.fleet.shard import Done, Worker
+from dccm.processes import join_cluster
 from tests.data.pictures import contents
 from tests.fleet.test_fleet import model, rows, shards, tables
 
@@ -100,14 +101,13 @@ def test_no_credentials_and_no_bucket_end_in_a_sentence(s3: str, monkeypatch: py
 @pytest.fixture
 def ray() -> Iterator[Any]:
     """A cluster of this machine, as small as it gets; its folder has a short name, as sockets lie in it."""
-    found = pytest.importorskip("ray", reason="needs Ray: pip install 'dccm[ray]'")
+    pytest.importorskip("ray", reason="needs Ray: pip install 'dccm[ray]'")
     paths = {"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}}
     with tempfile.TemporaryDirectory(prefix="r", dir="/tmp") as folder:
         try:
-            small: dict[str, Any] = {"num_cpus": 2, "object_store_memory": 100 << 20, "include_dashboard": False}
-            found.init(**small, _temp_dir=folder, log_to_driver=False, runtime_env=paths)
-        except Exception as error:
-            pytest.skip(f"Ray does not start here: {error}")
+            found = join_cluster(num_cpus=2, object_store_memory=100 << 20, _temp_dir=folder, runtime_env=paths)
+        except UserError as error:
+            pytest.skip(str(error))
         yield found
         found.shutdown()
 

@@ -129,8 +129,9 @@ def test_thumbnails_are_small_however_large_the_images_are() -> None:
     torch.testing.assert_close(found[:, 0], pixels[:, :3, :3, 0].mean(dim=(1, 2)))
 
 
-def test_features_have_unit_length() -> None:
-    lengths = torch.linalg.norm(torch.from_numpy(model().transform(bars(10, side=8).images)), dim=1)
+@pytest.mark.parametrize("network", ["shared", "small"])
+def test_features_have_unit_length(network: str) -> None:
+    lengths = torch.linalg.norm(torch.from_numpy(model(network=network).transform(bars(10, side=8).images)), dim=1)
     torch.testing.assert_close(lengths, torch.ones(10))
 
 
@@ -147,9 +148,10 @@ def test_periods_share_a_budget() -> None:
     assert int(method_of(trained).begun) == int(method_of(trained).periods) > 1
 
 
-def test_bars_of_four_directions_are_told_apart() -> None:
+@pytest.mark.parametrize("network", ["shared", "small"])
+def test_bars_of_four_directions_are_told_apart(network: str) -> None:
     found = bars(160, side=12)
     assert found.labels is not None
-    settings = SMALL | {"batch_size": 80, "mini_batch": 40, "epochs": 4}
+    settings = SMALL | {"network": network, "batch_size": 80, "mini_batch": 40, "epochs": 4}
     fitted = fit(found.images, make_config("jule", overrides=settings))
     assert accuracy(found.labels, fitted.model.predict_proba(found.images).argmax(axis=1)) > 0.9

@@ -8,7 +8,7 @@ merges on better features, until K clusters remain.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -30,7 +30,9 @@ from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod, calibrate, features_of
 from dccm.methods.per_image import PerImage
 from dccm.networks import build_encoder
+from dccm.networks.autoencoder import feature_of
 from dccm.networks.base import NetworkConfig
+from dccm.networks.small import small_network
 from dccm.training.update import Moment, Update
 
 _GROUP = 4
@@ -43,6 +45,8 @@ _THUMBNAIL = 16
 class JULEConfig(Section):
     """Settings of JULE; defaults are the paper's, and choices of ours where it is silent."""
 
+    network: Literal["shared", "small"] = "shared"
+    """The encoder that other methods have, or the paper's own, whose features know places in the image."""
     neighbours: Count = 20
     """Nearest neighbours of each image in the graph (K_s)."""
     graph_width: Positive = 1.0
@@ -118,7 +122,8 @@ class JULEMethod(GradientMethod[JULEConfig]):
     def __init__(self, shape: ImageShape, n_clusters: int, config: JULEConfig) -> None:
         super().__init__(shape, n_clusters, config)
         self.n_clusters = n_clusters
-        self.encoder = build_encoder(config.encoder, shape, n_clusters)
+        small = config.network == "small"
+        self.encoder = small_network(shape) if small else build_encoder(config.encoder, shape, n_clusters)
         self.readout = KMeansReadout(n_clusters)  # Holds the clusters' means: no k-means is run.
         self.clusters = PerImage(dtype=torch.int64)  # Clusters of all images, once they are known.
         self.begun: Tensor
@@ -161,7 +166,7 @@ class JULEMethod(GradientMethod[JULEConfig]):
 
     def embed(self, images: Tensor) -> Tensor:
         """Features of unit length."""
-        return F.normalize(self.encoder(images).feature, dim=1)
+        return F.normalize(feature_of(self.encoder, images), dim=1)
 
     def finish(self, loader: Loader) -> GradientMethod[Any]:
         """Cluster the final features from the beginning (JULE-RC), and keep the clusters' means."""
