@@ -12,7 +12,10 @@ from dccm.experiments.worker import Outcome, Work, do
 from dccm.processes import context, end_with_parent, join_cluster
 
 ENGINES = ("processes", "ray")
-_MODULES = ("dccm.commands.reproduce", "torch._dynamo", "sklearn.cluster", "sklearn.decomposition", "scipy.optimize")
+_MODULES = (
+    "dccm.commands.reproduce", "torch._dynamo", "sklearn.cluster", "sklearn.datasets", "sklearn.decomposition",
+    "scipy.optimize", "pyarrow.parquet",
+)  # fmt: skip
 """Imported once for all processes: optimizers import the second, which takes longer than a short run."""
 _PATIENCE = 0.5
 """Seconds to wait for news."""

@@ -121,9 +121,7 @@ def agglomerate(
     return clusters
 
 
-def _outliers_and_nearest(
-    features: Tensor, clusters: Clusters, closest: Clusters, few: float
-) -> list[tuple[int, int]]:
+def _outliers_and_nearest(features: Tensor, clusters: Clusters, closest: Clusters, few: float) -> list[tuple[int, int]]:
     """Clusters of few images without affinity to others, and for each the one whose mean is nearest.
 
     With no more images than an image has neighbours, these lie elsewhere, and do not see it the same way.

@@ -57,7 +57,7 @@ class JULEConfig(Section):
     """Weight of how far the closest cluster stands out from its rivals (λ)."""
     merge_share: Annotated[float, Bounds(0, 1, without="both")] = 0.9
     """Share of the clusters that is merged away in a period (η). Periods are equal parts of the run that begin with
-    merges, after which features learn: as many as it takes to come down to K, which the last one begins with."""
+    merges, after which features learn: as many as have more than K clusters."""
     positive_weight: Positive = 2.0
     """Weight of the distance inside a cluster (γ)."""
     margin: NotNegative = 0.2
@@ -147,7 +147,7 @@ class JULEMethod(GradientMethod[JULEConfig]):
         else:
             clusters = self._merge(thumbnails(loader), None)
             later = merges_needed(int(clusters.max()) + 1, self.n_clusters, self.config.merge_share)
-            self.periods.fill_(1 + later)
+            self.periods.fill_(max(1, later))  # The last merges, down to K, end the run.
         self.clusters.fill(torch.from_numpy(clusters))
 
     def updates(self, batch: Batch) -> Iterator[Update]:
