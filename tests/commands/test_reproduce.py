@@ -37,6 +37,9 @@ PLANNED: dict[str, Any] = {
 }  # fmt: skip
 SAME = PLANNED | {"estimate": False}
 """The same in Python."""
+SEVENTEEN = ["table2", "table3", "--datasets", "digits", "--limit-images", "200", "--budget", "passes:2"]
+SEVENTEEN += ["--no-estimate", "--quiet"]
+"""As many runs, of seconds."""
 SUFFIXES = (".md", ".csv", ".tex")
 
 
@@ -156,7 +159,7 @@ def wait_for_a_run(folder: Path, command: Command) -> None:
 @pytest.mark.slow
 def test_a_grid_killed_at_random_moments_ends_with_the_same_tables(tmp_path: Path) -> None:
     # The same number of jobs, as that decides how many threads each has, and threads change the rounding.
-    words = [*"table2 table3 --datasets digits --limit-images 200 --budget passes:2 --no-estimate -q -j 2".split()]
+    words = [*SEVENTEEN, "-j", "2"]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert dccm(*words, "-o", whole).wait() == 0
     seed = int(os.environ.get("FAULT_SEED") or secrets.randbelow(2**31))
@@ -179,7 +182,7 @@ def test_a_grid_killed_at_random_moments_ends_with_the_same_tables(tmp_path: Pat
 
 @pytest.mark.slow
 def test_two_commands_begun_at_once_make_each_run_once(tmp_path: Path) -> None:
-    words = [*"table2 table3 --datasets digits --limit-images 200 --budget passes:2 --no-estimate -q -j 1".split()]
+    words = [*SEVENTEEN, "-j", "1"]
     alone, both = tmp_path / "alone", tmp_path / "both"
     commands = [dccm(*words, "-o", both) for _ in range(2)]
     seen: dict[str, set[int]] = {}

@@ -146,11 +146,11 @@ def test_a_ray_that_is_up_the_second_time_is_waited_for(monkeypatch: pytest.Monk
                 raise RuntimeError("The node timed out.")
             super().init(**arguments)
 
-    monkeypatch.setattr(os, "environ", dict(os.environ) | {"RAY_worker_register_timeout_seconds": "7"})
+    monkeypatch.setattr(os, "environ", dict(os.environ) | {"RAY_DASHBOARD_STARTUP_TIMEOUT_S": "7"})
     os.environ.pop("RAY_ADDRESS", None)
     monkeypatch.setitem(sys.modules, "ray", Slow())
     assert join_cluster().asked == {"log_to_driver": False, "include_dashboard": False}
-    assert os.environ["RAY_worker_register_timeout_seconds"] == "7"  # Who set it knows why.
+    assert os.environ["RAY_DASHBOARD_STARTUP_TIMEOUT_S"] == "7"  # Who set it knows why.
 
 
 @pytest.mark.slow
