@@ -99,7 +99,6 @@ class _LossInPieces(torch.autograd.Function):
         gradients = [torch.zeros_like(tensor, dtype=weight.dtype) for tensor in inputs]
         of_maps, of_others, of_middle, of_middle_bias, of_score, of_score_bias = gradients
         middle, middle_bias, score, score_bias = (tensor.to(maps.dtype) for tensor in inputs[2:])
-        back = middle.T.contiguous()
         count, width = maps.shape[1:]
         loss = weight.new_zeros(())
         pieces = -(-len(map_index) * count // _ROWS)
@@ -117,8 +116,8 @@ class _LossInPieces(torch.autograd.Function):
             of_score[0] += at_scores @ second
             at_second = second.sign_().mul_(score).mul_(at_scores.unsqueeze(1))  # ReLU lets pass where it was positive.
             of_middle_bias += at_second.sum(dim=0)
-            of_middle += product(at_second.T.contiguous(), first.T.contiguous())
-            at_first = product(at_second, back).mul_(first.sign_()).view(-1, count, width)
+            of_middle += product(at_second.T, first.T)
+            at_first = product(at_second, middle.T).mul_(first.sign_()).view(-1, count, width)
             of_maps.index_add_(0, which, at_first.to(weight.dtype))
             of_others.index_add_(0, whose, at_first.sum(dim=1, dtype=weight.dtype))
         context.save_for_backward(*gradients)

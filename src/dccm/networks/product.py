@@ -26,7 +26,7 @@ def product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     large = rows.dtype == torch.float32 and min(rows.shape) >= _SMALLEST
     if not large or rows.device.type != "cpu" or not convolves_faster():
         return F.linear(rows, weight, bias)
-    padded = F.pad(rows, (0, 0, 0, -len(rows) % _MAPS))
+    padded = F.pad(rows, (0, 0, 0, -len(rows) % _MAPS)).contiguous()
     positions = padded.view(_MAPS, -1, 1, rows.shape[1]).permute(0, 3, 1, 2)  # Lies in memory as channels_last does.
-    convolved = F.conv2d(positions, weight[:, :, None, None], bias)
+    convolved = F.conv2d(positions, weight.contiguous()[:, :, None, None], bias)
     return convolved.permute(0, 2, 3, 1).reshape(len(padded), -1)[: len(rows)]
