@@ -12,7 +12,7 @@ from dccm.cli import app
 from tests.test_cli import dccm
 from tests.test_json import commands
 
-SCREEN = 42
+SCREEN = 40
 """Lines of 80 columns that are seen at once."""
 
 NAMES = sorted(commands(get_command(app)))

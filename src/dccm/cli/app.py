@@ -24,7 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Group unlabelled images into clusters by Deep Comprehensive Correlation Mining.",
+    help="Group unlabelled images into clusters. The method is DCCM (ICCV 2019).",
     epilog="Example: dccm cluster photos/ -k 12 -o clusters",
 )
 
