@@ -199,6 +199,8 @@ def test_flattened_images_are_taken_as_squares(image_set: ImageSet) -> None:
     assert by_rows.model_.shape == (1, 8, 8)
     assert np.array_equal(by_rows.predict(rows), by_rows.labels_)
     assert np.array_equal(by_rows.predict(torch.from_numpy(rows)), by_rows.labels_)
+    with pytest.raises(UserError, match="X has 48 features, .* expecting 64 .*: the images had another size in fit"):
+        by_rows.predict(np.zeros((3, 48)))
 
 
 def test_images_are_brought_to_the_size_that_was_asked_for(image_set: ImageSet) -> None:
