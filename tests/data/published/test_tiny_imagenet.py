@@ -1,4 +1,5 @@
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -81,4 +82,27 @@ def test_a_cut_archive_is_refused(tmp_path: Path) -> None:
     archive = tmp_path / "tiny-imagenet-200.zip"
     archive.write_bytes(archive.read_bytes()[:-50])
     with pytest.raises(UserError, match="tiny-imagenet-200.zip is damaged"):
+        opened(tmp_path)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_list_of_classes_that_is_no_text_ends_in_a_sentence(tmp_path: Path, packed: bool) -> None:
+    folder = write_tiny_imagenet(tmp_path / "tiny-imagenet-200")
+    (folder / "wnids.txt").write_bytes(b"n01443537\xff\xfe\n")
+    if packed:
+        shutil.make_archive(str(folder), "zip", tmp_path, folder.name)
+        shutil.rmtree(folder)
+    with pytest.raises(UserError, match=r"is broken \(.*can't decode byte.*\); delete it, and get the official file"):
+        opened(tmp_path)
+
+
+def test_a_flipped_byte_in_the_archive_ends_in_a_sentence(tmp_path: Path) -> None:
+    small_tiny_imagenet(tmp_path, packed=True)
+    archive = tmp_path / "tiny-imagenet-200.zip"
+    with zipfile.ZipFile(archive) as whole:
+        start = whole.getinfo("tiny-imagenet-200/wnids.txt").header_offset
+    content = bytearray(archive.read_bytes())
+    content[start + 30 + len("tiny-imagenet-200/wnids.txt")] ^= 0xFF
+    archive.write_bytes(content)
+    with pytest.raises(UserError, match=r"tiny-imagenet-200\.zip is broken .*; delete it, and get the official file"):
         opened(tmp_path)

@@ -11,8 +11,11 @@ import numpy.typing as npt
 from dccm.data.names import Names
 from dccm.data.sources.arrays import stamp
 from dccm.data.sources.base import Source
+from dccm.documents import check, named_if_broken, read_small
 from dccm.errors import UserError
 
+_LARGEST_TEXT = 64_000_000
+_REPAIR = "delete it, and get the official file"
 _SUFFIXES = (".jpeg", ".jpg")
 
 
@@ -42,7 +45,11 @@ class FolderTree:
 
     def text(self, name: str) -> str:
         """What a text file says; nothing if there is none."""
-        return (self.path / name).read_text(encoding="utf-8") if (self.path / name).is_file() else ""
+        path = self.path / name
+        if not path.is_file():
+            return ""
+        with named_if_broken(path, _REPAIR):
+            return read_small(path, _LARGEST_TEXT).decode("utf-8")
 
     def images(self, folder: str) -> list[str]:
         """Paths of the JPEG files in a folder, sorted; none if there is no such folder."""
@@ -84,8 +91,16 @@ class ZipTree:
 
     def text(self, name: str) -> str:
         """What a text file says; nothing if there is none."""
-        known = self._top + name in self._zip.NameToInfo
-        return self._zip.read(self._top + name).decode("utf-8") if known else ""
+        if self._top + name not in self._zip.NameToInfo:
+            return ""
+        with named_if_broken(self.path, _REPAIR):
+            try:
+                with self._zip.open(self._top + name) as file:
+                    content = file.read(_LARGEST_TEXT + 1)
+            except (RuntimeError, NotImplementedError) as error:  # It is encrypted, or compressed in an odd way.
+                raise ValueError(str(error)) from error
+            check(len(content) <= _LARGEST_TEXT, f"{name} is larger than {_LARGEST_TEXT:,} bytes")
+            return content.decode("utf-8")
 
     def images(self, folder: str) -> list[str]:
         """Paths of the JPEG files in a folder, sorted; none if there is no such folder."""
