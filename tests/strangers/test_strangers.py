@@ -256,3 +256,22 @@ def test_a_document_as_deep_as_it_is_long_ends_in_a_sentence(
     command = {"model/model.json": "predict", "config.toml": "resume"}.get(name, "report")
     with pytest.raises(UserError, match=words):
         COMMANDS[command](run)
+
+
+@pytest.mark.parametrize("kept", [(24, 1), (24, 5000), (24, 64)])
+def test_an_embedding_that_is_not_of_the_model_teaches_nothing(
+    sound: Path, tmp_path: Path, kept: tuple[int, int]
+) -> None:
+    run = Path(shutil.copytree(sound, tmp_path / "run"))
+    np.save(run / "embedding.npy", np.full(kept, np.nan, np.float32))
+    with pytest.raises(UserError, match=r"The embedding in .*run is not of its model\. Take a sound copy of the run"):
+        COMMANDS["improve"](run)
+
+
+def test_a_model_of_another_network_than_the_settings_say_is_not_gone_on_from(sound: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(sound, tmp_path / "run"))
+    text = (run / "config.toml").read_text()
+    assert "\nwidth = 0.1\n" in text
+    (run / "config.toml").write_text(text.replace("\nwidth = 0.1\n", "\nwidth = 0.2\n"))
+    with pytest.raises(UserError, match="is not of the network that its config.toml describes"):
+        COMMANDS["improve"](run)

@@ -65,8 +65,27 @@ def teach(model: Model, lesson: Lesson) -> None:
         f"The model in {lesson.said.improved_from} takes images of another shape than these. Take the images it was "
         "trained on.",
     )
+    _require_of_one_run(parent, model, lesson)
     method.load_state_dict(taken_over(method.state_dict(), parent.method.state_dict()))
     centres = {cluster: torch.from_numpy(centre) for cluster, centre in lesson.centres.items()}
     trained = [cluster for cluster in method.known.kept if cluster not in centres]
     begin_outputs(method.encoder, centres, torch.from_numpy(lesson.middle), trained, torch.from_numpy(lesson.sizes))
     method.known.teach(torch.from_numpy(lesson.labels))
+
+
+def _require_of_one_run(parent: Model, model: Model, lesson: Lesson) -> None:
+    """Refuse a run of which settings, model and embedding do not belong together; outputs may be more or fewer."""
+    before, now = (dict(each.method.named_parameters()) for each in (parent, model))
+    as_many = parent.config.data.n_clusters == model.config.data.n_clusters
+    same = before.keys() == now.keys() and all(
+        weight.shape == now[name].shape if as_many else weight.ndim == now[name].ndim for name, weight in before.items()
+    )
+    require(
+        same,
+        f"The model in {lesson.said.improved_from} is not of the network that its config.toml describes. Take a sound "
+        "copy of the run.",
+    )
+    require(
+        len(lesson.middle) == parent.feature_size and bool(np.isfinite(lesson.middle).all()),
+        f"The embedding in {lesson.said.improved_from} is not of its model. Take a sound copy of the run.",
+    )
