@@ -134,6 +134,16 @@ def test_each_method_is_exported_or_says_why_not(method: str) -> None:
 
 
 @pytest.mark.slow
+def test_a_convolution_that_is_computed_as_a_product_is_exported() -> None:
+    model = untrained("dccm", ImageShape(3, 20, 20), starts=1)
+    images = np.random.default_rng(0).integers(0, 256, (40, 20, 20, 3), dtype=np.uint8)
+    session = opened(model_file(model, None, {}, feature=False))
+    for count in (1, 40):
+        [probabilities] = session.run(["probabilities"], {"images": images[:count]})
+        assert np.allclose(probabilities, model.predict_proba(images[:count]), atol=1e-4)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["dccm", "dac", "dec", "scan", "temi", "turtle"])
 def test_heads_on_vectors_are_exported(method: str) -> None:
     shape = ImageShape(96, 1, 1)

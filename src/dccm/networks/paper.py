@@ -230,7 +230,8 @@ class _Convolution(nn.Conv2d):
         if images.shape[2:] != self.weight.shape[2:] or any(self.padding):
             return super().forward(images)
         rows, kernels = (tensor.permute(0, 2, 3, 1).flatten(1) for tensor in (images, self.weight))  # channels_last
-        return F.linear(rows, kernels)[:, :, None, None]
+        convolved: Tensor = F.linear(rows, kernels).unflatten(1, (-1, 1, 1))
+        return convolved
 
 
 def _start_like_identity(module: nn.Module) -> None:
