@@ -5,8 +5,9 @@ Nothing heavy is imported before a command needs it: torch alone takes seconds.
 
 import os
 import sys
+from io import StringIO
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -14,8 +15,9 @@ from dccm import __version__
 from dccm.cli import completion as complete
 from dccm.cli import options as option
 from dccm.cli.help import WELCOME, GroupedCommands
-from dccm.cli.interruption import resumable, watched
-from dccm.errors import UserError, visible
+from dccm.cli.interruption import begun_together, resumable, watched
+from dccm.errors import UserError
+from dccm.launched import is_silent, last_word, leave, refuse
 
 app = typer.Typer(
     cls=GroupedCommands,
@@ -31,12 +33,17 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command; what a user can cause ends in one sentence and exit code 2."""
+    if (word := last_word()) is not None and word.exists():
+        leave()  # Why is said already, and new processes would come to the same end.
+    if is_silent():
+        sys.stdout = StringIO()
     try:
         app()
     except UserError as error:
-        _refuse(str(error))
+        refuse(error)
     except MemoryError:
-        _refuse("Out of memory. Free some, or take fewer images at a time; a run that was training can be resumed.")
+        tip = "Free some, or take fewer images at a time; a run that was training can be resumed."
+        refuse(UserError(f"Out of memory. {tip}"))
     except BrokenPipeError:  # Whoever read the output has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -45,11 +52,6 @@ def main() -> None:
             raise
         of = f" of {error.filename!r}" if error.filename else ""
         _refuse(f"The system says '{error.strerror}'{of}. Mend that, and begin again; a run can be resumed.")
-
-
-def _refuse(sentence: str) -> NoReturn:
-    print(f"dccm: {visible(sentence)}", file=sys.stderr)
-    sys.exit(2)
 
 
 def _print_version(wanted: bool) -> None:
@@ -126,6 +128,7 @@ def cluster(
     data_root: option.DataRoot = None,
     cache: option.Cache = None,
     workers: option.Workers = None,
+    processes: option.Processes = None,
     device: option.Device = None,
     reject: option.Reject = None,
     resume: option.Resume = False,
@@ -133,6 +136,8 @@ def cluster(
     as_json: option.Json = False,
 ) -> None:
     """Cluster images. Writes assignments, a model for later images, and a report."""
+    if begun_together(processes, images or []):
+        return
     from dccm.commands import cluster as command
     from dccm.config import parse_assignments
     from dccm.printing import print_clustering

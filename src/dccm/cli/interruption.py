@@ -3,12 +3,14 @@
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from dccm.errors import visible
+from dccm.errors import require, visible
+from dccm.launched import is_silent, launched
 
 if TYPE_CHECKING:
     from dccm.progress import Display
@@ -22,7 +24,8 @@ def watched(quiet: bool, advice: str = _GOES_ON) -> Iterator["Display"]:
     """Show progress; Ctrl-C, and other requests to end, stop with a word on how to go on."""
     from dccm.progress import Display
 
-    with goes_on_by_itself(advice), Display(quiet) as display:
+    nowhere = StringIO() if is_silent() else None
+    with goes_on_by_itself(advice), Display(quiet, nowhere) as display:
         yield display
 
 
@@ -70,7 +73,22 @@ def resumable(output: Path, quiet: bool) -> Iterator["Display"]:
         _stop(f"{where} with: {_resume_command()}")
 
 
+def begun_together(processes: int | None, images: Sequence[str]) -> bool:
+    """Whether several processes have done the command that the user typed; torchrun's own launcher starts them."""
+    if processes in (None, 1) or launched() is not None:
+        return False
+    require("-" not in images, "images must not be - with processes, as only one can read it. Name a list in a file.")
+    from dccm.commands.processes import do_together
+
+    assert processes is not None
+    with goes_on_by_itself(f"Go on with: {_resume_command()}"):
+        do_together(processes, sys.argv[1:])
+    return True
+
+
 def _stop(advice: str) -> NoReturn:
+    if launched() is not None:  # torchrun wants all processes to end, perhaps for others to go on.
+        sys.exit(130)
     with suppress(OSError):  # The terminal may be gone.
         print(f"\nInterrupted. {visible(advice)}", file=sys.stderr)
     sys.exit(130)

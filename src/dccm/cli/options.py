@@ -67,6 +67,9 @@ Engine = Annotated[
     str | None, typer.Option(metavar="processes|ray", help="Who does shards: this machine, or a Ray cluster.")
 ]
 Readers = Annotated[int | None, typer.Option("--processes", min=1, metavar="N", help="So many read shards.")]
+Processes = Annotated[
+    int | None, typer.Option("--processes", min=1, metavar="N", help="So many learn together; torchrun for machines.")
+]
 DataRoot = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Official files of data sets; else downloaded.")]
 Split = Annotated[str, typer.Option(metavar="train|test", help="These images alone.")]
 Variant = Annotated[str, typer.Option(metavar="NAME", help="Of a data set: fine, CIFAR-100's 100 classes.")]

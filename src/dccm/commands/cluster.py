@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from glob import has_magic
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from dccm.commands.improve import improve as improved
 from dccm.commands.improve import is_improved, require_left_out
@@ -24,6 +24,9 @@ from dccm.runs.config import RunConfig, kept_config, make_config
 from dccm.runs.directory import RunDirectory
 from dccm.runs.fitting import require_machine
 from dccm.runs.run import Clustering, Compare, run
+from dccm.runs.several import goes_on
+from dccm.training.team import joined
+from dccm.training.workers import Workers
 
 
 def cluster(
@@ -49,6 +52,8 @@ def cluster(
     **reading: Unpack[Reading],
 ) -> Clustering:
     """Cluster images; write assignments, a model for later images, and a report into a folder.
+
+    Started by torchrun, all processes learn together, and each has the result.
 
     Args:
         images: A path or the name of a data set, an array, a tensor, a data set or an `ImageSet`; see `read_images`.
@@ -79,11 +84,42 @@ def cluster(
     named = {"n_clusters": n_clusters, "seed": seed, "epochs": epochs, "image_size": image_size, "device": device}
     given = _given(settings, named | {"encoder": None if encoder == AUTO else encoder}, budget)
     directory = RunDirectory(output or default_output(images, improve))
-    told: dict[str, Any] = {"resume": resume, "reject": reject, "watcher": watcher}
-    if improve is not None or (resume and is_improved(directory)):
-        require_left_out(method=(method, "dccm"), preset=(preset, None), dataset=(dataset, ""))
-        return improved(improve, images, directory, given=given, **told, **reading)
-    _require_named(images)
+    with joined() as team:
+        told: dict[str, Any] = {"resume": goes_on(directory, resume, team), "reject": reject, "watcher": watcher}
+        if improve is not None or (told["resume"] and is_improved(directory)):
+            require_left_out(method=(method, "dccm"), preset=(preset, None), dataset=(dataset, ""))
+            return improved(improve, images, directory, given=given, team=team, **told, **reading)
+        _require_named(images)
+        begun = _Begun(method, preset, dataset, encoder, given)
+        finished = _clustered(images, directory, begun, baseline, team, **told, **reading)
+        if team.writes:
+            write_report(directory)
+        return finished
+
+
+class _Begun(NamedTuple):
+    """What a run is begun with, as the user names it."""
+
+    method: str
+    preset: str | None
+    dataset: str
+    encoder: str | None
+    given: Settings
+
+
+def _clustered(
+    images: Any,
+    directory: RunDirectory,
+    wanted: _Begun,
+    baseline: Compare | None,
+    team: Workers,
+    *,
+    resume: bool,
+    reject: float | str | None,
+    watcher: Watcher,
+    **reading: Unpack[Reading],
+) -> Clustering:
+    given = wanted.given
     asked = take_asked(given)
     # All of this before images are read, which can take long.
     rejecting = parse_reject(reject)
@@ -91,18 +127,18 @@ def cluster(
         config = _resumed(directory, given, asked)
     else:
         directory.require_free()
-        config = make_config(method, preset, data_set_name(images) or _known(dataset), given)
+        config = make_config(wanted.method, wanted.preset, data_set_name(images) or _known(wanted.dataset), given)
     require_machine(config.training)
     source = open_images(images, watcher, **reading)
     if not resume:
-        open_to: dict[str, Any] = {"encoder": encoder, "preset": preset, "given": given, "cache": reading.get("cache")}
-        config = with_encoder(config, source, watcher=watcher, **open_to)
+        open_to: dict[str, Any] = {"given": given, "cache": reading.get("cache"), "watcher": watcher}
+        config = with_encoder(config, source, encoder=wanted.encoder, preset=wanted.preset, **open_to)
     image_set, inputs, opened, pretrained, views = take_inputs(source, config, watcher, **reading)
     config, choice = chosen(inputs, None if resume else asked, config, watcher.training)
     if choice is not None:
         watcher.say(choice.sentence())
     seen: dict[str, Any] = {"inputs": inputs, "pretrained": pretrained, "encoder": opened, "views": views}
-    finished = run(
+    return run(
         image_set,
         config,
         directory,
@@ -113,9 +149,8 @@ def cluster(
         baseline=baseline,
         on_progress=watcher.training,
         say=watcher.say,
+        workers=team,
     )
-    write_report(directory)
-    return finished
 
 
 def _given(settings: Mapping[str, object] | None, named: Mapping[str, object], budget: str | None) -> Settings:

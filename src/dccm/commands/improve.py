@@ -18,6 +18,7 @@ from dccm.runs.confidence import parse_reject
 from dccm.runs.directory import RunDirectory
 from dccm.runs.fitting import require_machine
 from dccm.runs.run import Clustering, run
+from dccm.training.workers import ALONE, Workers
 
 
 def improve(
@@ -29,6 +30,7 @@ def improve(
     resume: bool = False,
     reject: float | str | None = None,
     watcher: Watcher,
+    team: Workers = ALONE,
     **reading: Unpack[Reading],
 ) -> Clustering:
     """Learn on from a run and its corrections; the run itself stays as it is.
@@ -41,6 +43,7 @@ def improve(
         resume: Go on with the run in the output folder.
         reject: Images that get no cluster.
         watcher: Is told how it gets on.
+        team: The processes that learn together.
         **reading: Which images, and how they are read; see `Reading`.
     """
     rejecting = parse_reject(reject)
@@ -67,9 +70,11 @@ def improve(
         reject=rejecting,
         on_progress=watcher.training,
         say=watcher.say,
+        workers=team,
     )
-    carry_over(corrected, directory)
-    write_report(directory)
+    if team.writes:
+        carry_over(corrected, directory)
+        write_report(directory)
     return finished
 
 

@@ -1,6 +1,6 @@
 """Deep and shallow features of the same class share information: the Jensen-Shannon estimate and its loss."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -9,6 +9,14 @@ from torch import Tensor
 from dccm.correlations.triplets import Pairs
 from dccm.networks.critic import Critic
 from dccm.networks.product import product
+
+
+class Held(NamedTuple):
+    """Which maps are here: every so many, from the first on."""
+
+    first: int
+    every: int
+
 
 _ROWS = 1024
 """Pairs times positions in one piece of the critic's work on a CPU: small enough for the cache."""
@@ -29,9 +37,11 @@ def jsd_mutual_information(
 
 
 def triplet_information_loss(
-    critic: Critic, positions: Tensor, features: Tensor, positive: Pairs, negative: Pairs
+    critic: Critic, positions: Tensor, features: Tensor, positive: Pairs, negative: Pairs, held: Held | None = None
 ) -> Tensor:
     """Negative mutual information over class-related sets, by sampled pairs (L_MI, Eq. (14)).
+
+    It is a weighted sum over pairs: where the maps are divided, the parts add up to the whole.
 
     Args:
         critic: T, trained by the same loss.
@@ -39,11 +49,15 @@ def triplet_information_loss(
         features: Deep features D, (B, D).
         positive: Pairs taken as drawn from the joint distribution.
         negative: Pairs taken as drawn from the product of the marginals.
+        held: Which maps are here, where they are divided; None: all of them.
     """
-    if positions.device.type == "cpu":
+    if held is not None or positions.device.type == "cpu":
         first = critic.of_map(positions), critic.of_feature(features)
         later = critic.middle.weight, critic.middle.bias, critic.score.weight, critic.score.bias
         maps, anchors, sign, weight = _once_each(positive, negative, len(features))
+        if held is not None:
+            here = (maps % held.every == held.first).nonzero().squeeze(1)
+            maps, anchors, sign, weight = maps[here] // held.every, anchors[here], sign[here], weight[here]
         with torch.autocast("cpu", enabled=False):  # The first layer has the wanted precision already.
             loss: Tensor = _LossInPieces.apply(  # type: ignore[no-untyped-call]
                 *first, *later, maps, anchors, sign, weight / positions.shape[1]

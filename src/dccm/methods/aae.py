@@ -53,6 +53,7 @@ class AAEMethod(GradientMethod[AAEConfig]):
     cost = "2 encoder and 1 decoder steps per image and pass"
     no_vectors = "learns to paint pictures again"
     config_type = AAEConfig
+    networks = ("encoder", "decoder", "discriminator")
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: AAEConfig) -> None:
         super().__init__(shape, n_clusters, config)

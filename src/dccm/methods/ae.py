@@ -46,6 +46,7 @@ class AEMethod(GradientMethod[AEConfig]):
     cost = "1 encoder and 1 decoder step per image and pass"
     no_vectors = "learns to paint pictures again"
     config_type = AEConfig
+    networks = ("encoder", "decoder")
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: AEConfig) -> None:
         super().__init__(shape, n_clusters, config)

@@ -115,6 +115,10 @@ class GradientMethod(Clusterer[LearningConfig]):
     Those that learn features only leave `predict` to the readout, which is fitted when the training is over.
     """
 
+    networks: ClassVar[tuple[str, ...]] = ("encoder",)
+    """Attributes that are networks; several processes share their work (`dividing.py`)."""
+    one_process: ClassVar[str] = ""
+    """Why several processes would be of no use, for methods that refuse them; it follows "as it"."""
     workers: Workers = ALONE
     """The processes that train together."""
     on_progress: OnProgress = staticmethod(ignore)

@@ -46,6 +46,7 @@ class BiGANMethod(GradientMethod[BiGANConfig]):
     cost = "1 encoder, 1 generator and 4 discriminator steps per image and pass"
     no_vectors = "learns to paint pictures, and to find the code of each"
     config_type = BiGANConfig
+    networks = ("encoder", "generator", "discriminator")
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: BiGANConfig) -> None:
         super().__init__(shape, n_clusters, config)

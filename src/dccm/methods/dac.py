@@ -123,7 +123,7 @@ class DACMethod(GradientMethod[DACConfig]):
         The prediction is the label feature, scaled to sum to 1 instead of unit length. Vectors cannot be turned or
         shifted, and are learnt from as they are.
         """
-        prediction = self.workers.gather(predictions_of(self.encoder, batch.images))
+        prediction = predictions_of(self.encoder, batch.images)
         growth = LAST * min(1.0, batch.done / self.config.meeting)  # λ
         pairs = choose_pairs(similarity(prediction), *thresholds(growth))
         watched = _watched(pairs, prediction)

@@ -44,6 +44,7 @@ class DAEMethod(GradientMethod[DAEConfig]):
     cost = "1 encoder and 1 decoder step and 1 forward pass per image and pass"
     no_vectors = "learns to mend pictures"
     config_type = DAEConfig
+    networks = ("encoder", "map_decoder", "decoder")
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: DAEConfig) -> None:
         super().__init__(shape, n_clusters, config)

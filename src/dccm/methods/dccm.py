@@ -15,7 +15,6 @@ from torch import Tensor
 from dccm.arrays import ImageShape
 from dccm.config import Count, Handful, Momentum, NotNegative, Positive, Section, Several, Share
 from dccm.correlations.local_robustness import invariance_loss, local_robustness_loss
-from dccm.correlations.mutual_information import triplet_information_loss
 from dccm.correlations.objective import LossTerms, objective
 from dccm.correlations.pseudo_graph import GraphLoss, SaturatedPairs
 from dccm.correlations.pseudo_label import LabelLoss
@@ -29,6 +28,7 @@ from dccm.methods.base import GradientMethod, predictions_of
 from dccm.methods.heads import begin_from_kmeans
 from dccm.methods.known import KnownClusters
 from dccm.methods.per_image import PerImage
+from dccm.methods.shared_critic import rows_of_views, shared_information_loss
 from dccm.networks import build_encoder
 from dccm.networks.base import EncoderOutput, NetworkConfig
 from dccm.networks.critic import Critic, map_positions
@@ -157,7 +157,7 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
     def updates(self, batch: Batch) -> Iterator[Update]:
         """Mine the large batch, then learn from mini-batches of it (Algorithm 1)."""
         config = self.config
-        prediction = self.workers.gather(self._mining(batch))
+        prediction = self._mining(batch)
         targets = mine(prediction, graph_threshold=config.graph_threshold, label_threshold=config.label_threshold)
         watched = None if self.mined else self.known.watched(prediction, targets)
         for index, views in self._mini_batches(batch):
@@ -214,7 +214,8 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
         images = [getattr(views, name) for name in wanted]
         if not self.config.joint_views:
             return {name: self.known.among(self.encoder(view)) for name, view in zip(wanted, images)}
-        by_view = zip(*(layer.chunk(len(wanted)) for layer in self.known.among(self.encoder(torch.cat(images)))))
+        output = self.known.among(self.encoder(torch.cat(images)))
+        by_view = zip(*(rows_of_views(layer, len(wanted), len(images[0]), self.workers.place) for layer in output))
         return {name: EncoderOutput(*layers) for name, layers in zip(wanted, by_view)}
 
     def _supervised(self, view: str, outputs: dict[str, EncoderOutput], targets: Targets) -> tuple[Tensor, Tensor]:
@@ -243,7 +244,7 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
         count = None if self.config.critic_positions == "all" else self.config.critic_positions
         positions = map_positions(output.feature_map, count, generator)
         feature = output.feature if self.config.deep_feature == "hidden" else output.logits
-        return triplet_information_loss(self.critic, positions, feature, positive, negative)
+        return shared_information_loss(self.critic, positions, feature, positive, negative, self.workers)
 
     def predict(self, images: Tensor) -> Tensor:
         """The prediction feature z; by k-means of the features where no loss reaches it."""

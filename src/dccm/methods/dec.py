@@ -101,6 +101,7 @@ class DECMethod(GradientMethod[DECConfig]):
     cost = "1 auto-encoder step per image and pass, later 1 encoder step; dense layers"
     takes_vectors = True
     config_type = DECConfig
+    networks = ("encoder", "decoder")
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: DECConfig) -> None:
         super().__init__(shape, n_clusters, config)

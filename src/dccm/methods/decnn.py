@@ -80,6 +80,8 @@ class DeCNNMethod(GradientMethod[DeCNNConfig]):
     cost = "some 20 convolutions of 7 x 7 per layer, image and pass"
     no_vectors = "learns filters that are laid over pictures"
     config_type = DeCNNConfig
+    networks = ()
+    one_process = "infers its maps in dozens of steps, and all maps would travel after each"
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: DeCNNConfig) -> None:
         super().__init__(shape, n_clusters, config)

@@ -14,11 +14,11 @@ from torch import Tensor
 
 from dccm.arrays import ImageShape
 from dccm.config import Count, Positive, Section, Several
-from dccm.correlations.mutual_information import triplet_information_loss
 from dccm.correlations.triplets import Pairs, own_pairs
 from dccm.data.loader import Batch, equal_parts
 from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod
+from dccm.methods.shared_critic import shared_information_loss
 from dccm.networks import build_encoder
 from dccm.networks.base import NetworkConfig
 from dccm.networks.critic import Critic, map_positions
@@ -75,7 +75,7 @@ class DIMMethod(GradientMethod[DIMConfig]):
         positions = map_positions(output.feature_map, count, generator)
         joint = own_pairs(len(images), images.device)
         marginal = other_pairs(len(images), self.config.negatives, images.device)
-        return triplet_information_loss(self.critic, positions, output.feature, joint, marginal)
+        return shared_information_loss(self.critic, positions, output.feature, joint, marginal, self.workers)
 
 
 def other_pairs(size: int, count: int, device: torch.device) -> Pairs:

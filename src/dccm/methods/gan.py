@@ -44,6 +44,7 @@ class GANMethod(GradientMethod[GANConfig]):
     cost = "3 discriminator and 1 generator steps per image and pass"
     no_vectors = "learns to tell pictures from painted ones"
     config_type = GANConfig
+    networks = ("generator", "discriminator")
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: GANConfig) -> None:
         super().__init__(shape, n_clusters, config)

@@ -107,6 +107,8 @@ class SCANMethod(GradientMethod[SCANConfig]):
     takes_vectors = True
     needs_vectors = True
     config_type = SCANConfig
+    networks = ()
+    one_process = "learns by steps of microseconds, less than a message takes"
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: SCANConfig) -> None:
         super().__init__(shape, n_clusters, config)

@@ -37,6 +37,8 @@ class SeveralStarts(GradientMethod[Any]):
         starts: The methods; their updates tell of the state of their clusters.
     """
 
+    networks = ()  # Each start has its own.
+
     def __init__(self, starts: Sequence[GradientMethod[Any]]) -> None:
         super().__init__(starts[0].shape, starts[0].n_clusters, starts[0].config)
         self.starts = nn.ModuleList(starts)

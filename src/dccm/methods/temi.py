@@ -89,6 +89,8 @@ class TEMIMethod(GradientMethod[TEMIConfig]):
     takes_vectors = True
     needs_vectors = True
     config_type = TEMIConfig
+    networks = ()
+    one_process = "learns by steps of microseconds, less than a message takes"
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: TEMIConfig) -> None:
         super().__init__(shape, n_clusters, config)

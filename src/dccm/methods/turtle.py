@@ -102,6 +102,8 @@ class TURTLEMethod(GradientMethod[TURTLEConfig]):
     takes_vectors = True
     needs_vectors = True
     config_type = TURTLEConfig
+    networks = ()
+    one_process = "learns by steps of microseconds, less than a message takes"
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: TURTLEConfig) -> None:
         super().__init__(shape, n_clusters, config)

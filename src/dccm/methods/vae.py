@@ -44,6 +44,7 @@ class VAEMethod(GradientMethod[VAEConfig]):
     cost = "1 encoder and 1 decoder step per image and pass"
     no_vectors = "learns to paint pictures again"
     config_type = VAEConfig
+    networks = ("encoder", "decoder")
 
     def __init__(self, shape: ImageShape, n_clusters: int, config: VAEConfig) -> None:
         super().__init__(shape, n_clusters, config)

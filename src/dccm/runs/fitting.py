@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dccm.arrays import ImageShape, Inputs
 from dccm.config import Settings, TrainingConfig
@@ -11,6 +12,7 @@ from dccm.data.loader import Loader
 from dccm.errors import require
 from dccm.machine import choose_device, choose_precision, keep_memory, require_compiler, using_threads, within_memory
 from dccm.methods.base import DirectMethod
+from dccm.methods.dividing import divided
 from dccm.networks.feature_encoder import FeatureEncoder
 from dccm.networks.map_encoder import MapEncoder
 from dccm.runs.calibration import fit_confidence
@@ -22,6 +24,7 @@ from dccm.runs.model import Model
 from dccm.training.checkpoint import Checkpoint, CheckpointFolder
 from dccm.training.loop import train
 from dccm.training.progress import OnProgress, Progress, Record, Stage, ignore
+from dccm.training.workers import ALONE, Workers
 
 _STEPS = 4
 """Mini-batches that fewer images than one of the usual size are divided into."""
@@ -98,6 +101,7 @@ def fit(
     milestones: Path | None = None,
     lesson: Lesson | None = None,
     on_progress: OnProgress | None = None,
+    workers: Workers = ALONE,
 ) -> Fitted:
     """Train a model on images; no label can be passed.
 
@@ -111,6 +115,7 @@ def fit(
         milestones: Where to keep what the setting of this name asks for; None: there is no place for it.
         lesson: What people said of the images, where the model has the weights of another run; None: nothing.
         on_progress: Called after each large batch, or stage of a method without epochs.
+        workers: The processes that train together; only the one that writes has a model that is finished.
     """
     require_machine(config.training)
     wanted = config.data.views
@@ -124,8 +129,9 @@ def fit(
     with using_threads(config.training.threads), within_memory("training"):
         begun = model or new_model(images, config)
         loader = begun.loader(images, views, times_drawn(begun, lesson) if lesson else None)
-        fitted = _fitted(begun, loader, checkpoints, resume, milestones, on_progress)
-        fit_confidence(fitted.model, images, on_progress or ignore)
+        fitted = _fitted(begun, loader, checkpoints, resume, milestones, on_progress, workers)
+        if workers.writes:
+            fit_confidence(fitted.model, images, on_progress or ignore)
         return fitted
 
 
@@ -136,6 +142,7 @@ def _fitted(
     resume: Checkpoint | None,
     milestones: Path | None,
     on_progress: OnProgress | None,
+    workers: Workers,
 ) -> Fitted:
     config = model.config
     started = time.monotonic() - (resume.position.seconds if resume else 0)
@@ -153,8 +160,11 @@ def _fitted(
     if milestones is not None and training.milestones:
         keeper = MilestoneKeeper(milestones, model.learner, loader, training, resume)
         on_progress = _both(keeper, on_progress or ignore)
-    history = train(model.learner, loader, training, checkpoints=checkpoints, resume=resume, on_progress=on_progress)
-    model.method = model.learner.finish(loader)
+    told: dict[str, Any] = {"checkpoints": checkpoints, "resume": resume, "on_progress": on_progress}
+    with workers.training(), divided(model.learner, workers):
+        history = train(model.learner, loader, training, **told)
+    if workers.writes:
+        model.method = model.learner.finish(loader)
     seconds = time.monotonic() - started - (keeper.seconds if keeper else 0)
     return Fitted(model, history, seconds, used)
 

@@ -31,8 +31,10 @@ from dccm.runs.measuring import judge_model
 from dccm.runs.members import DISAGREEMENTS, PAIRS, rows_of_pairs, shown_rows
 from dccm.runs.model import Assigned, Model
 from dccm.runs.result import Cost, RunResult, pretrained_note
+from dccm.runs.several import comparable, follow, lead, require_suits
 from dccm.training.checkpoint import Checkpoint, CheckpointFolder
 from dccm.training.progress import OnProgress, Progress, Record, Stage, ignore
+from dccm.training.workers import ALONE, Workers
 
 MAY_DIFFER = frozenset({"device", "epochs", "budget_minutes", "budget_passes", "checkpoint_minutes"})
 """Settings that a resumed run may change: where it computes and for how long."""
@@ -69,6 +71,7 @@ def run(
     baseline: Compare | None = None,
     on_progress: OnProgress = ignore,
     say: Say = print,
+    workers: Workers = ALONE,
 ) -> Clustering:
     """Cluster images and fill a run directory.
 
@@ -87,6 +90,7 @@ def run(
         baseline: A simple method to compare with, when there are labels.
         on_progress: Called after each large batch, or stage of what has no epochs.
         say: Called with a sentence that the user should read.
+        workers: The processes that train together; one of them fills the directory.
     """
     inputs = image_set.images if inputs is None else inputs
     model = new_model(inputs, config, encoder, lesson)  # Before anything is written: it refuses what does not fit.
@@ -95,6 +99,11 @@ def run(
     config, model.pretrained = model.config, pretrained
     if reject is not None:
         require_graded(model.method, config.method)
+    require_suits(model, workers.place.of)
+    workers.agree(settings=comparable(config), images=[*inputs.shape, image_set.origin.checksum])
+    if not workers.writes:
+        followed = follow(inputs, model, directory, workers, views=views, lesson=lesson)
+        return Clustering(directory, directory.read_result(), image_set, followed)
     say(_introduction(image_set, model))
     said = lesson.said if lesson else None
     if said is not None:
@@ -113,7 +122,9 @@ def run(
 
         checkpoints = CheckpointFolder(directory.checkpoints, config.settings())
         begun: dict[str, Any] = {"model": model, "checkpoints": checkpoints, "resume": checkpoint, "lesson": lesson}
-        fitted = fit(inputs, config, views=views, milestones=directory.milestones, on_progress=keep, **begun)
+        lead(directory, checkpoint, workers)
+        begun |= {"milestones": directory.milestones, "workers": workers}
+        fitted = fit(inputs, config, views=views, on_progress=keep, **begun)
         with directory.writing_embedding(image_set.names) as add:
             assigned = fitted.model.assign(inputs, take_features=add, on_progress=on_progress)
         fitted.model.reject_below = reject and threshold(reject, assigned.confidences)
@@ -123,6 +134,7 @@ def run(
         judged = judge_model(fitted.model, inputs, image_set.images, features, assigned.clusters, encoder)
         write_judgement(directory.judgement, judged)
         on_progress(Stage("writing results", 1.0))
+    workers.part()
     return Clustering(directory, result, image_set, fitted.model)
 
 

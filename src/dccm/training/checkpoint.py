@@ -96,6 +96,16 @@ class CheckpointFolder:
             old.unlink()
         return path
 
+    def read(self, name: str) -> Checkpoint:
+        """The checkpoint of this name."""
+        return _checkpoint(self.folder / name)
+
+    def newest_name(self) -> str:
+        """Name of the newest sound checkpoint; nothing if there is none."""
+        _, problems = self.newest()
+        paths = self.paths()[len(problems) :]
+        return paths[0].name if paths else ""
+
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest sound checkpoint, and a sentence about each newer one that is not sound."""
         problems: list[str] = []

@@ -20,6 +20,7 @@ from dccm.training.collapse import Watched
 from dccm.training.position import Position
 from dccm.training.progress import Progress, Record
 from dccm.training.update import Learner, Moment, Update, computed_in
+from dccm.training.workers import LostWorkerError
 
 _BEYOND = 1e15
 """Weights of this size are on their way to infinity."""
@@ -62,6 +63,9 @@ def train(
         run.to_the_end(on_progress)
     except KeyboardInterrupt:
         raise InterruptedRunError(run.write_snapshot()) from None
+    except LostWorkerError:
+        run.write_snapshot()  # Those that replace the lost ones go on here.
+        raise
     return run.position.history
 
 
@@ -83,6 +87,7 @@ class _Run:
         while self.done() < 1:
             if position.batch == 0:
                 self.learner.before_epoch(self.loader, Moment(position.epoch, self.done()))
+                self.learner.workers.same_state(self.learner.state_dict)
             for batch in self.loader.shuffled(position.epoch, position.batch):
                 self.take_snapshot()
                 self.learn_from(replace(batch, done=min(1.0, self.done())))
@@ -134,7 +139,7 @@ class _Run:
 
     def add(self, sums: dict[str, Tensor], counts: Counter[str], watched: Watched | None) -> None:
         """Take a large batch's losses and counts into the epoch's; a loss that is no number ends the run."""
-        losses = {name: float(self.learner.workers.total(value)) for name, value in sums.items()}
+        losses = {name: float(value) for name, value in sums.items()}
         for name, loss in losses.items():
             if not math.isfinite(loss):
                 self.stop_at_broken_loss(name, loss)
@@ -153,13 +158,18 @@ class _Run:
 
     def done(self) -> float:
         """Share of the run that is done; brings the clock up to date."""
-        self.position.seconds = self.clock.seconds
+        self.position.seconds = self.seconds()
         return share_done(self.position, self.config, len(self.loader), self.loader.batches)
 
     def is_out_of_time(self) -> bool:
         """Whether a budget of minutes is used up."""
         budget = self.config.budget_minutes
-        return budget is not None and self.clock.seconds >= 60 * budget
+        return budget is not None and self.seconds() >= 60 * budget
+
+    def seconds(self) -> float:
+        """Of training so far; where they decide anything, the first worker's clock is that of all."""
+        seconds = self.clock.seconds
+        return seconds if self.config.budget_minutes is None else self.learner.workers.same(seconds)
 
     def progress(self, record: Record | None) -> Progress:
         position, done, batches = self.position, self.done(), self.loader.batches
