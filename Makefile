@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test lint slow browser screenshots chromium frontend frontend-check faults fuzz docs wheel oldest release sbom audit bench bench-check coverage clean
+.PHONY: setup demo test lint slow browser screenshots chromium frontend frontend-check faults machines fuzz docs wheel oldest release sbom audit bench bench-check coverage clean
 
 setup: .venv/ready
 
@@ -34,6 +34,10 @@ slow: setup
 FAULT_MINUTES ?= 10
 faults: setup
 	FAULT_MINUTES=$(FAULT_MINUTES) FAULT_SEED=$${FAULT_SEED:-$$(date +%s)} $(BIN)/pytest -q -s tests/faults
+
+# A run on two machines, which are network namespaces: needs root and iproute2. Some minutes; more on a busy computer.
+machines: setup
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -s -m machines tests/machines
 
 # Bytes for everything that reads some; atheris learns which ones lead somewhere. Findings go to fuzz-findings/.
 FUZZ_MINUTES ?= 60

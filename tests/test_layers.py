@@ -10,7 +10,8 @@ import dccm
 
 ROOT = Path(dccm.__file__).parent
 ORDER = (
-    "errors", "files", "locks", "documents", "npy", "tensors", "machine", "processes", "launched", "arrays", "config", "presets",
+    "errors", "files", "locks", "documents", "npy", "tensors", "machine", "processes", "launched", "arrays", "config",
+    "presets",
     "data", "networks", "correlations", "grouping", "training", "methods", "evaluation", "runs", "corrections",
     "fleet", "experiments", "progress", "estimators", "report", "gallery", "exporting", "commands", "printing",
     "options", "cli", "__main__",

@@ -7,6 +7,8 @@ environment variable. Then a mistake of the user is no failure of a process, to 
 import os
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -67,6 +69,19 @@ def is_silent() -> bool:
 def last_word() -> Path | None:
     """Where this process leaves what ended it; None: it says so itself."""
     return Path(os.environ[LAST_WORD]) if launched() and os.environ.get(LAST_WORD) else None
+
+
+@contextmanager
+def ending_at_once() -> Iterator[None]:
+    """A process that torchrun started ends without a wait for connections to others, which may hang or be gone."""
+    try:
+        yield
+    except SystemExit as stop:
+        if launched() is None:
+            raise
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(stop.code if isinstance(stop.code, int) else bool(stop.code))
 
 
 def refuse(error: UserError) -> NoReturn:

@@ -17,7 +17,7 @@ from dccm.cli import options as option
 from dccm.cli.help import WELCOME, GroupedCommands
 from dccm.cli.interruption import begun_together, resumable, watched
 from dccm.errors import UserError
-from dccm.launched import is_silent, last_word, leave, refuse
+from dccm.launched import ending_at_once, is_silent, last_word, leave, refuse
 
 app = typer.Typer(
     cls=GroupedCommands,
@@ -37,6 +37,11 @@ def main() -> None:
         leave()  # Why is said already, and new processes would come to the same end.
     if is_silent():
         sys.stdout = StringIO()
+    with ending_at_once():
+        _run()
+
+
+def _run() -> None:
     try:
         app()
     except UserError as error:

@@ -24,7 +24,7 @@ from dccm.runs.config import RunConfig, kept_config, make_config
 from dccm.runs.directory import RunDirectory
 from dccm.runs.fitting import require_machine
 from dccm.runs.run import Clustering, Compare, run
-from dccm.runs.several import goes_on
+from dccm.runs.several import goes_on, introduction
 from dccm.training.team import joined
 from dccm.training.workers import Workers
 
@@ -86,6 +86,8 @@ def cluster(
     directory = RunDirectory(output or default_output(images, improve))
     with joined() as team:
         told: dict[str, Any] = {"resume": goes_on(directory, resume, team), "reject": reject, "watcher": watcher}
+        if sentence := introduction(again=told["resume"] and not resume):
+            watcher.say(sentence)
         if improve is not None or (told["resume"] and is_improved(directory)):
             require_left_out(method=(method, "dccm"), preset=(preset, None), dataset=(dataset, ""))
             return improved(improve, images, directory, given=given, team=team, **told, **reading)

@@ -1,5 +1,6 @@
 """A command done by several processes of this machine: torchrun's own launcher starts it again, so many times."""
 
+import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -41,8 +42,6 @@ def _told_to_processes(processes: int, word: Path) -> dict[str, str]:
     }
     wished = {
         "OMP_NUM_THREADS": str(max(1, cores // processes)),
-        # What torch has to say of a lost process is said in a sentence.
-        "LOGLEVEL": "CRITICAL",
         "TORCH_CPP_LOG_LEVEL": "FATAL",
     }
     return told | {name: value for name, value in wished.items() if name not in os.environ}
@@ -65,6 +64,7 @@ def _launch(processes: int, words: Sequence[str], folder: str) -> None:
         shutdown_timeout=_SECONDS_TO_END,
         logs_specs=DefaultLogsSpecs(log_dir=folder),
     )
+    logging.disable(logging.CRITICAL)  # What torch says of a lost process is said in a sentence.
     try:
         elastic_launch(config, sys.executable)("-m", "dccm", *words)
     except SignalException as stop:
@@ -75,6 +75,8 @@ def _launch(processes: int, words: Sequence[str], folder: str) -> None:
             f"Process {rank} of {processes} ended with exit code {failure.exitcode}, also when all were begun anew "
             f"{_RESTARTS} times. If memory was too small, take fewer processes or smaller batches, and add --resume."
         ) from error
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 @contextmanager

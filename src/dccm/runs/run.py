@@ -31,7 +31,7 @@ from dccm.runs.measuring import judge_model
 from dccm.runs.members import DISAGREEMENTS, PAIRS, rows_of_pairs, shown_rows
 from dccm.runs.model import Assigned, Model
 from dccm.runs.result import Cost, RunResult, pretrained_note
-from dccm.runs.several import comparable, follow, lead, require_suits
+from dccm.runs.several import follow, lead, meet
 from dccm.training.checkpoint import Checkpoint, CheckpointFolder
 from dccm.training.progress import OnProgress, Progress, Record, Stage, ignore
 from dccm.training.workers import ALONE, Workers
@@ -99,8 +99,7 @@ def run(
     config, model.pretrained = model.config, pretrained
     if reject is not None:
         require_graded(model.method, config.method)
-    require_suits(model, workers.place.of)
-    workers.agree(settings=comparable(config), images=[*inputs.shape, image_set.origin.checksum])
+    meet(model, [*inputs.shape, image_set.origin.checksum], workers)
     if not workers.writes:
         followed = follow(inputs, model, directory, workers, views=views, lesson=lesson)
         return Clustering(directory, directory.read_result(), image_set, followed)
@@ -112,19 +111,11 @@ def run(
         checkpoint = _begin(image_set, config, directory, said, resume, say)
         if choice is not None:
             write_choice(directory.choice, choice)
-        history: list[Record] = list(checkpoint.position.history) if checkpoint else []
-
-        def keep(progress: Progress | Stage) -> None:
-            if isinstance(progress, Progress) and progress.record is not None:
-                history.append(progress.record)
-                directory.write_history(history)
-            on_progress(progress)
-
         checkpoints = CheckpointFolder(directory.checkpoints, config.settings())
         begun: dict[str, Any] = {"model": model, "checkpoints": checkpoints, "resume": checkpoint, "lesson": lesson}
-        lead(directory, checkpoint, workers)
         begun |= {"milestones": directory.milestones, "workers": workers}
-        fitted = fit(inputs, config, views=views, on_progress=keep, **begun)
+        lead(directory, checkpoint, workers)
+        fitted = fit(inputs, config, views=views, on_progress=_kept(directory, checkpoint, on_progress), **begun)
         with directory.writing_embedding(image_set.names) as add:
             assigned = fitted.model.assign(inputs, take_features=add, on_progress=on_progress)
         fitted.model.reject_below = reject and threshold(reject, assigned.confidences)
@@ -136,6 +127,19 @@ def run(
         on_progress(Stage("writing results", 1.0))
     workers.part()
     return Clustering(directory, result, image_set, fitted.model)
+
+
+def _kept(directory: RunDirectory, checkpoint: Checkpoint | None, on_progress: OnProgress) -> OnProgress:
+    """Whoever is told of progress, told after the history of complete epochs is written."""
+    history: list[Record] = list(checkpoint.position.history) if checkpoint else []
+
+    def keep(progress: Progress | Stage) -> None:
+        if isinstance(progress, Progress) and progress.record is not None:
+            history.append(progress.record)
+            directory.write_history(history)
+        on_progress(progress)
+
+    return keep
 
 
 def _introduction(image_set: ImageSet, model: Model) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from dccm.arrays import Inputs
 from dccm.documents import read_small
-from dccm.errors import UserError, require
+from dccm.errors import UserError, counted, require
 from dccm.files import write_atomically
 from dccm.launched import launched
 from dccm.methods.base import GradientMethod
@@ -22,7 +22,19 @@ MACHINES_MAY_DIFFER = frozenset({"device", "threads"})
 """Settings that need not be the same in all processes."""
 
 
-def require_suits(model: Model, processes: int) -> None:
+def meet(model: Model, images: list[Any], workers: Workers) -> None:
+    """Wait until all processes have a model and images; refuse what does not suit several, or is not the same.
+
+    Args:
+        model: An untrained one.
+        images: By what they are compared.
+        workers: The processes.
+    """
+    _require_suits(model, workers.place.of)
+    workers.agree(settings=_comparable(model.config), images=images)
+
+
+def _require_suits(model: Model, processes: int) -> None:
     """Refuse what several processes cannot do together."""
     if processes == 1:
         return
@@ -49,7 +61,7 @@ def require_suits(model: Model, processes: int) -> None:
         require(value == usual, f"{name} must be left out with {processes} processes, got {value}.")
 
 
-def comparable(config: RunConfig) -> dict[str, Any]:
+def _comparable(config: RunConfig) -> dict[str, Any]:
     """The settings that must be the same in all processes."""
     settings = {name: value for name, value in config.settings().items() if name not in MACHINES_MAY_DIFFER}
     named = {"method": config.method, "preset": config.preset, "dataset": config.dataset}
@@ -65,6 +77,21 @@ def goes_on(directory: RunDirectory, resume: bool, workers: Workers) -> bool:
     place = directory.checkpoints / "job"
     begun = directory.holds_run and place.is_file() and read_small(place).decode("utf-8", "replace") == told.job
     return workers.same(resume or begun)
+
+
+def introduction(*, again: bool) -> str | None:
+    """Who learns together; None: a single process that is on its own.
+
+    Args:
+        again: Whether they go on with the run of others.
+    """
+    told = launched()
+    if told is None:
+        return None
+    processes = f"{told.processes} process{'' if told.processes == 1 else 'es'} on {counted(told.machines, 'machine')}"
+    if again:
+        return f"A process was lost or has joined: {processes} go on from the last checkpoint."
+    return f"{processes} learn together."
 
 
 def lead(directory: RunDirectory, checkpoint: Checkpoint | None, workers: Workers) -> None:

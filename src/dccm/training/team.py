@@ -110,9 +110,8 @@ def joined() -> Iterator[Workers]:
         if (not told.rank) if told_by_all else workers.patient_team.speaks():
             raise JointError(reason) from error
         leave()
-    finally:
-        with suppress(RuntimeError, AssertionError, ValueError):
-            dist.destroy_process_group()
+    else:
+        dist.destroy_process_group()
 
 
 def _connected(told: Launched) -> Agreeing:

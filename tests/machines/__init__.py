@@ -1,0 +1,1 @@
+"""What happens to a run on two machines: `make machines`."""
