@@ -38,6 +38,7 @@ class Machine:
     def __init__(self, number: int, folder: Path) -> None:
         self.name, self.link, self.address = f"dccm-{number}", f"dccm{number}", f"10.77.0.{number}"
         self.said = folder / f"said{number}"
+        self.is_host = number == 1
         self.torchrun: subprocess.Popen[bytes] | None = None
 
     def begin(self, words: list[str]) -> None:
@@ -53,6 +54,8 @@ class Machine:
             "--monitor-interval",
             "1",
         ]
+        # Both have the name of the one computer, by which torchrun would know who holds the meeting.
+        options += ["--rdzv-conf", f"is_host={self.is_host}"]
         command = [sys.executable, "-m", "torch.distributed.run", *options, "-m", "dccm", *words]
         told = {"GLOO_SOCKET_IFNAME": self.link, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "OMP_NUM_THREADS": "1"}
         with self.said.open("ab") as said:
