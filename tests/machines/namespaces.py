@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MEETING = "10.77.0.1:29400"
@@ -72,7 +72,8 @@ class Machine:
     def lose_power(self) -> None:
         """Kill everything on it at once."""
         for pid in ip("netns", "pids", self.name).split():
-            os.kill(int(pid), signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
         if self.torchrun is not None:
             self.torchrun.wait()
 
@@ -110,5 +111,6 @@ def two_machines(folder: Path) -> Iterator[tuple[Machine, Machine]]:
     finally:
         for machine in machines:
             if Path(f"/run/netns/{machine.name}").exists():
-                machine.lose_power()
+                while ip("netns", "pids", machine.name):
+                    machine.lose_power()
                 ip("netns", "del", machine.name)

@@ -73,11 +73,11 @@ def test_a_run_outlives_a_lost_machine_a_cut_link_and_a_process_that_hangs(tmp_p
         second.begin(words)
         print(f"both after {tale.wait(both):.0f} s with the link")
 
-        time.sleep(5)  # In the middle of training.
-        [hanging] = second.workers()
-        begun_anew = len(first.workers()) and first.workers()[0]
-        os.kill(hanging, signal.SIGSTOP)
-        noticed = tale.until(lambda: first.workers() != [begun_anew], "another process")
+        time.sleep(20)  # In the middle of training; torchrun may begin all more than once when a machine joins.
+        before = first.workers()
+        for pid in second.workers():
+            os.kill(pid, signal.SIGSTOP)
+        noticed = tale.until(lambda: first.workers() != before, "another process")
         print(f"a process that hangs was noticed after {noticed:.0f} s")
         assert noticed < 60
         assert first.torchrun is not None

@@ -88,10 +88,11 @@ def introduction(*, again: bool) -> str | None:
     told = launched()
     if told is None:
         return None
-    processes = f"{told.processes} process{'' if told.processes == 1 else 'es'} on {counted(told.machines, 'machine')}"
+    word, goes, learns = ("process", "goes", "learns") if told.processes == 1 else ("processes", "go", "learn together")
+    who = f"{told.processes} {word} on {counted(told.machines, 'machine')}"
     if again:
-        return f"A process was lost or has joined: {processes} go on from the last checkpoint."
-    return f"{processes} learn together."
+        return f"A process was lost or has joined: {who} {goes} on from the last checkpoint."
+    return f"{who} {learns}."
 
 
 def lead(directory: RunDirectory, checkpoint: Checkpoint | None, workers: Workers) -> None:
