@@ -17,7 +17,7 @@ from dccm.cli import options as option
 from dccm.cli.help import WELCOME, GroupedCommands
 from dccm.cli.interruption import begun_together, resumable, watched
 from dccm.errors import UserError
-from dccm.launched import ending_at_once, is_silent, last_word, leave, refuse
+from dccm.launched import JointError, ending_at_once, is_silent, last_word, leave, refuse
 
 app = typer.Typer(
     cls=GroupedCommands,
@@ -48,7 +48,7 @@ def _run() -> None:
         refuse(error)
     except MemoryError:
         tip = "Free some, or take fewer images at a time; a run that was training can be resumed."
-        refuse(UserError(f"Out of memory. {tip}"))
+        refuse(JointError(f"Out of memory. {tip}"))
     except BrokenPipeError:  # Whoever read the output has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -56,7 +56,8 @@ def _run() -> None:
         if error.strerror is None:  # Not the system's.
             raise
         of = f" of {error.filename!r}" if error.filename else ""
-        _refuse(f"The system says '{error.strerror}'{of}. Mend that, and begin again; a run can be resumed.")
+        way = "Mend that, and begin again; a run can be resumed."
+        refuse(JointError(f"The system says '{error.strerror}'{of}. {way}"))
 
 
 def _print_version(wanted: bool) -> None:
