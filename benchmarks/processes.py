@@ -146,7 +146,7 @@ def order() -> None:
         begun = [deepcopy(model.learner) for _ in range(4)]
         with torch.no_grad():
             for weight in begun[3].parameters():
-                weight.mul_(1 + torch.finfo(kind).eps / 2)
+                weight.mul_(1 + torch.finfo(kind).eps)
         alone = trained(ALONE, begun[0])
         both = together(2, lambda workers: trained(workers, begun[1 + workers.place.rank]))[0]  # noqa: B023
         for what, other in (("two workers", both), ("another last digit", trained(ALONE, begun[3]))):

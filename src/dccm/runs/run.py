@@ -104,8 +104,7 @@ def run(
         followed = follow(inputs, model, directory, workers, views=views, lesson=lesson)
         return Clustering(directory, directory.read_result(), image_set, followed)
     say(_introduction(image_set, model))
-    said = lesson.said if lesson else None
-    if said is not None:
+    if (said := lesson.said if lesson else None) is not None:
         say(said.sentence())
     with directory.filling(resume=resume):
         checkpoint = _begin(image_set, config, directory, said, resume, say)
@@ -121,9 +120,8 @@ def run(
         fitted.model.reject_below = reject and threshold(reject, assigned.confidences)
         on_progress(Stage("writing results", 0.0))
         result = _fill(directory, image_set, config, fitted, assigned, baseline, said)
-        features = directory.read_embedding()
-        judged = judge_model(fitted.model, inputs, image_set.images, features, assigned.clusters, encoder)
-        write_judgement(directory.judgement, judged)
+        seen = inputs, image_set.images, directory.read_embedding(), assigned.clusters
+        write_judgement(directory.judgement, judge_model(fitted.model, *seen, encoder))
         on_progress(Stage("writing results", 1.0))
     workers.part()
     return Clustering(directory, result, image_set, fitted.model)
