@@ -130,6 +130,14 @@ def test_outliers_that_nobody_calls_neighbours_are_no_group_of_their_own() -> No
     assert clustered(features, 2, neighbours=4).tolist() == [0] * 20 + [1] * 22
 
 
+def test_a_few_images_with_a_trace_of_affinity_are_no_group_of_their_own_either() -> None:
+    # The last image of the first crowd calls one of the pair a neighbour, from afar.
+    crowd = torch.arange(20) / 20
+    features = torch.cat([crowd, torch.tensor([1.4, 1.4]), 5 + crowd, 6.2 + crowd]).unsqueeze(1)
+    found = clustered(features, 3, neighbours=4)
+    assert sorted(np.bincount(found).tolist()) == [20, 20, 22]
+
+
 def test_a_small_crowd_far_from_all_others_stays_a_group_of_its_own() -> None:
     crowd = torch.arange(40) / 20
     features = torch.cat([crowd, 100 + crowd[:6]]).unsqueeze(1)

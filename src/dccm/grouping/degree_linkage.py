@@ -19,7 +19,7 @@ _SHARE = 20
 
 
 _OF_A_GROUP = 10
-"""One in this many images of a K-th of all are too few to be one of the K groups, if nothing is connected to them."""
+"""One in this many images of a K-th of all are too few to be one of the K groups."""
 
 
 class Neighbours(NamedTuple):
@@ -97,12 +97,14 @@ def merge_scores(largest: npt.NDArray[np.float64], contrast: float) -> npt.NDArr
 def agglomerate(
     features: Tensor, graph: csr_array, clusters: Clusters, n_clusters: int, *, rivals: int = 5, contrast: float = 1.0
 ) -> Clusters:
-    """Merge the closest clusters until K remain, and outliers with what is nearest to them.
+    """Merge the closest clusters until K remain, none of them of outliers as far as that can be.
 
-    Two images that nobody calls neighbours have no affinity to anything: left alone, they would be one of the K.
+    A few images that hardly anybody calls neighbours have hardly any affinity to anything: they would be among the K to
+    the end, and large clusters merge in their place. So large ones merge with each other only while more than K are
+    left. Clusters are small with no more images than an image has neighbours, and a tenth of a K-th of all.
 
     Args:
-        features: (N, D); used for clusters without affinity to others.
+        features: (N, D); used only when no two clusters that may merge are connected.
         graph: `neighbour_graph` of the features.
         clusters: Clusters to begin with, (N,), 0 to n - 1.
         n_clusters: K; if there are no more clusters than that, nothing is merged.
@@ -110,37 +112,30 @@ def agglomerate(
         contrast: Weight of how far the closest one stands out from the others.
     """
     require(n_clusters >= 1, f"n_clusters must be at least 1, got {n_clusters}.")
+    few = min(np.diff(graph.indptr).max(), len(clusters) / n_clusters / _OF_A_GROUP)
     while (count := int(clusters.max()) + 1) > n_clusters:
         closest, largest = closest_clusters(affinity(graph, clusters), rivals)
         scores = np.where(closest >= 0, merge_scores(largest, contrast), -np.inf)
-        best = [(int(i), int(closest[i])) for i in (-scores).argsort(kind="stable") if closest[i] >= 0]
-        few = min(np.diff(graph.indptr).max(), len(clusters) / n_clusters / _OF_A_GROUP)
-        pairs = [*_outliers_and_nearest(features, clusters, closest, few), *best]
+        pairs = [(int(i), int(closest[i])) for i in (-scores).argsort(kind="stable") if closest[i] >= 0]
         most = min(max(1, count // _SHARE), count - n_clusters)
-        clusters = _merged(clusters, _without_repeats(pairs, most) or [_smallest_and_nearest(features, clusters)])
+        large = np.bincount(clusters) > few
+        chosen = _without_repeats(pairs, most, large, int(large.sum()) - n_clusters)
+        clusters = _merged(clusters, chosen or [_smallest_and_nearest(features, clusters)])
     return clusters
 
 
-def _outliers_and_nearest(features: Tensor, clusters: Clusters, closest: Clusters, few: float) -> list[tuple[int, int]]:
-    """Clusters of few images without affinity to others, and for each the one whose mean is nearest.
-
-    With no more images than an image has neighbours, these lie elsewhere, and do not see it the same way.
-    """
-    outliers = np.flatnonzero((closest < 0) & (np.bincount(clusters) <= few))
-    if not len(outliers):
-        return []
-    means = cluster_means(features, torch.from_numpy(clusters))
-    return [(int(one), _nearest_mean(means, int(one))) for one in outliers]
-
-
-def _without_repeats(pairs: list[tuple[int, int]], most: int) -> list[tuple[int, int]]:
-    """The first pairs in which no cluster occurs twice."""
+def _without_repeats(
+    pairs: list[tuple[int, int]], most: int, large: npt.NDArray[np.bool_], spare: int
+) -> list[tuple[int, int]]:
+    """The first pairs in which no cluster occurs twice; of two large clusters only as many as can be spared."""
     chosen: list[tuple[int, int]] = []
     taken: set[int] = set()
-    for pair in pairs:
-        if len(chosen) < most and taken.isdisjoint(pair):
-            chosen.append(pair)
-            taken.update(pair)
+    for first, second in pairs:
+        costs = int(large[first] and large[second])
+        if len(chosen) < most and taken.isdisjoint((first, second)) and costs <= max(spare, 0):
+            chosen.append((first, second))
+            taken.update((first, second))
+            spare -= costs
     return chosen
 
 
