@@ -24,9 +24,10 @@ def on_a_line(*places: float) -> torch.Tensor:
     return torch.tensor(places, dtype=torch.float32).unsqueeze(1)
 
 
-def clustered(features: torch.Tensor, n_clusters: int, neighbours: int = 3, rivals: int = 5) -> np.ndarray:
+def clustered(features: torch.Tensor, n_clusters: int, neighbours: int = 3, outliers: bool = True) -> np.ndarray:
     near = neighbours_of(features, neighbours)
-    return agglomerate(features, neighbour_graph(near), first_clusters(near, n_clusters), n_clusters, rivals=rivals)
+    start = first_clusters(near, n_clusters)
+    return agglomerate(features, neighbour_graph(near), start, n_clusters, outliers=outliers)
 
 
 def test_nearest_neighbours_by_hand() -> None:
@@ -124,24 +125,26 @@ def test_clusters_without_a_connection_merge_by_their_means() -> None:
 
 
 def test_outliers_that_nobody_calls_neighbours_are_no_group_of_their_own() -> None:
-    # Two crowds of twenty, and two images far off whose neighbours are the last ones of the second crowd.
-    crowd = torch.arange(20) / 20
-    features = torch.cat([crowd, 5 + crowd, torch.tensor([12.0, 12.1])]).unsqueeze(1)
-    assert clustered(features, 2, neighbours=4).tolist() == [0] * 20 + [1] * 22
+    # A crowd, and two images far off whose neighbours are its last ones.
+    features = torch.cat([torch.arange(40) / 20, torch.tensor([12.0, 12.1])]).unsqueeze(1)
+    assert clustered(features, 2, neighbours=4).tolist() == [0] * 40 + [1] * 2
+    found = clustered(features, 2, neighbours=4, outliers=False)
+    assert found[39:].tolist() == [1, 1, 1]
+    assert np.bincount(found).min() > 4
 
 
 def test_a_few_images_with_a_trace_of_affinity_are_no_group_of_their_own_either() -> None:
     # The last image of the first crowd calls one of the pair a neighbour, from afar.
     crowd = torch.arange(20) / 20
     features = torch.cat([crowd, torch.tensor([1.4, 1.4]), 5 + crowd, 6.2 + crowd]).unsqueeze(1)
-    found = clustered(features, 3, neighbours=4)
+    found = clustered(features, 3, neighbours=4, outliers=False)
     assert sorted(np.bincount(found).tolist()) == [20, 20, 22]
 
 
 def test_a_small_crowd_far_from_all_others_stays_a_group_of_its_own() -> None:
     crowd = torch.arange(40) / 20
     features = torch.cat([crowd, 100 + crowd[:6]]).unsqueeze(1)
-    assert clustered(features, 2, neighbours=4).tolist() == [0] * 40 + [1] * 6
+    assert clustered(features, 2, neighbours=4, outliers=False).tolist() == [0] * 40 + [1] * 6
 
 
 def test_two_rings_are_told_apart_though_their_means_are_the_same() -> None:

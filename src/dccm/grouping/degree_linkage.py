@@ -95,13 +95,20 @@ def merge_scores(largest: npt.NDArray[np.float64], contrast: float) -> npt.NDArr
 
 
 def agglomerate(
-    features: Tensor, graph: csr_array, clusters: Clusters, n_clusters: int, *, rivals: int = 5, contrast: float = 1.0
+    features: Tensor,
+    graph: csr_array,
+    clusters: Clusters,
+    n_clusters: int,
+    *,
+    rivals: int = 5,
+    contrast: float = 1.0,
+    outliers: bool = True,
 ) -> Clusters:
-    """Merge the closest clusters until K remain, none of them of outliers as far as that can be.
+    """Merge the closest clusters until K remain.
 
-    A few images that hardly anybody calls neighbours have hardly any affinity to anything: they would be among the K to
-    the end, and large clusters merge in their place. So large ones merge with each other only while more than K are
-    left. Clusters are small with no more images than an image has neighbours, and a tenth of a K-th of all.
+    A few images that hardly anybody calls neighbours have hardly any affinity to anything: as outliers they are among
+    the K to the end, and large clusters merge in their place. Otherwise large ones merge with each other only while more
+    than K are left. Small is what has no more images than an image has neighbours, and than a tenth of a K-th of all.
 
     Args:
         features: (N, D); used only when no two clusters that may merge are connected.
@@ -110,9 +117,10 @@ def agglomerate(
         n_clusters: K; if there are no more clusters than that, nothing is merged.
         rivals: Closest clusters that a merge is judged by.
         contrast: Weight of how far the closest one stands out from the others.
+        outliers: Whether a few images may be one of the K.
     """
     require(n_clusters >= 1, f"n_clusters must be at least 1, got {n_clusters}.")
-    few = min(np.diff(graph.indptr).max(), len(clusters) / n_clusters / _OF_A_GROUP)
+    few = 0 if outliers else min(np.diff(graph.indptr).max(), len(clusters) / n_clusters / _OF_A_GROUP)
     while (count := int(clusters.max()) + 1) > n_clusters:
         closest, largest = closest_clusters(affinity(graph, clusters), rivals)
         scores = np.where(closest >= 0, merge_scores(largest, contrast), -np.inf)

@@ -189,7 +189,8 @@ class JULEMethod(GradientMethod[JULEConfig]):
             clusters = first_clusters(neighbours, self.n_clusters)
         wanted = n_clusters or max(self.n_clusters, math.ceil((int(clusters.max()) + 1) * (1 - config.merge_share)))
         graph = neighbour_graph(neighbours, config.graph_width)
-        return agglomerate(features, graph, clusters, wanted, rivals=config.rivals, contrast=config.contrast)
+        weights: dict[str, Any] = {"rivals": config.rivals, "contrast": config.contrast}
+        return agglomerate(features, graph, clusters, wanted, **weights, outliers=wanted > self.n_clusters)
 
 
 def neighbours_of(features: Tensor, count: int) -> Neighbours:
