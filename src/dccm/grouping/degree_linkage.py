@@ -107,8 +107,8 @@ def agglomerate(
     """Merge the closest clusters until K remain.
 
     A few images that hardly anybody calls neighbours have hardly any affinity to anything: as outliers they are among
-    the K to the end, and large clusters merge in their place. Otherwise large ones merge with each other only while more
-    than K are left. Small is what has no more images than an image has neighbours, and than a tenth of a K-th of all.
+    the K to the end, and large clusters merge in their place. Without outliers, large ones merge with each other only
+    while more than K are left. Few are no more than an image has neighbours, and no more than a tenth of a K-th of all.
 
     Args:
         features: (N, D); used only when no two clusters that may merge are connected.
