@@ -130,7 +130,8 @@ def _connected(told: Launched) -> Agreeing:
     _joined += 1
     with _lost():
         store, _, _ = next(rendezvous("env://", timeout=_CONNECTING))
-        named = PrefixStore(f"dccm/{told.restarts}/{_joined}", store)
+        # A store that outlives processes is of one machine: others would count restarts differently.
+        named = PrefixStore(f"dccm/{told.restarts if shared else 0}/{_joined}", store)
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         given: dict[str, Any] = {"rank": told.rank, "world_size": told.processes, "timeout": _CONNECTING}
         dist.init_process_group(backend, store=named, **given)
