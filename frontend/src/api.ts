@@ -105,6 +105,9 @@ export const getLog = () => json<Entry[]>("api/log");
 export const getRows = (filter: Filter, signal: AbortSignal) => numbers(`api/rows?${query(filter)}`, { signal });
 export const getImages = (rows: number[]) =>
   json<{ version: number; images: Image[] }>(`api/images?rows=${rows.join(",")}`);
+/** Addresses that hold the images themselves; null: one cannot be read. They stay the same, so the browser keeps them. */
+export const getThumbnails = (checksum: string, rows: number[]) =>
+  json<(string | null)[]>(`thumbnails/${checksum}?rows=${rows.join(",")}`, { cache: "default" });
 export const getNeighbours = (row: number) => json<{ image: Image; near: Image[] }>(`api/image/${row}`);
 export const getMap = async () => new Float32Array(await (await ask("api/map")).arrayBuffer());
 export const getPoints = () => numbers("api/points");

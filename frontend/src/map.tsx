@@ -4,7 +4,8 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { isDark, onScheme, rgb } from "./colour";
 import { Picture } from "./picture";
-import { inside, Points } from "./points";
+import { inside } from "./lasso";
+import { Points } from "./points";
 import * as store from "./store";
 import { useStore } from "./store";
 
@@ -12,7 +13,7 @@ const MAPS = {
   pca: ["principal components", "The two directions in which images differ most; dccm serve --tsne keeps neighbours together."],
   tsne: ["t-SNE", "Neighbours stay neighbours; distances between groups mean little."],
 } as const;
-const FAINT = 64;
+const [FAINT, BRIGHT] = [64, 220]; // Alpha of points outside of the filter and within; chosen ones have 255.
 const NEAR = 12; // Pixels within which a point is under the pointer.
 
 /** Every image as a point; what the filter lets through is bright, and a lasso narrows the grid. */
@@ -53,7 +54,7 @@ export function EmbeddingMap() {
   const draw = () => {
     if (!points.current || !size.width) return;
     const [x, y] = toMap(size.width / 2, size.height / 2);
-    points.current.draw({ x, y, zoom: shown().zoom });
+    points.current.show({ x, y, zoom: shown().zoom });
   };
 
   useLayoutEffect(() => {
@@ -73,6 +74,7 @@ export function EmbeddingMap() {
       setFailed("This browser draws no WebGL, which the map needs. The grid works without it.");
     }
     return () => {
+      points.current?.stop();
       points.current = null;
     };
   }, [places]);
@@ -244,17 +246,19 @@ export function EmbeddingMap() {
   );
 }
 
-function colours(clusters: Int32Array, bright: Int32Array | null, chosen: Set<number>, dark: boolean): Uint8Array {
-  const made = new Uint8Array(clusters.length * 4);
-  const known = new Map<number, [number, number, number]>();
-  for (let row = 0; row < clusters.length; row++) {
-    const cluster = clusters[row]!;
-    let colour = known.get(cluster);
-    if (!colour) known.set(cluster, (colour = rgb(cluster, dark)));
-    made.set(colour, row * 4);
-    made[row * 4 + 3] = bright ? FAINT : 220;
-  }
-  for (const row of bright ?? []) made[row * 4 + 3] = 220;
-  for (const row of chosen) made[row * 4 + 3] = 255;
+/** Red, green, blue and alpha of each image, in one number. */
+function colours(clusters: Int32Array, bright: Int32Array | null, chosen: Set<number>, dark: boolean): Uint32Array {
+  const known = new Map<number, number>();
+  const colour = (cluster: number) => {
+    const [r, g, b] = rgb(cluster, dark);
+    const made = r | (g << 8) | (b << 16);
+    known.set(cluster, made);
+    return made;
+  };
+  const alpha = (bright ? FAINT : BRIGHT) << 24;
+  const made = Uint32Array.from(clusters, (cluster) => (known.get(cluster) ?? colour(cluster)) | alpha);
+  const mask = 0xffffff;
+  for (const row of bright ?? []) made[row] = (made[row]! & mask) | (BRIGHT << 24);
+  for (const row of chosen) made[row] = made[row]! | (255 << 24);
   return made;
 }

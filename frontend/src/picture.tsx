@@ -1,5 +1,6 @@
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { state } from "./store";
+import { known, wish } from "./thumbnails";
 
 interface Props {
   row: number;
@@ -11,8 +12,10 @@ interface Props {
 export function Picture({ row, alt, full }: Props) {
   const { run } = state;
   const [broken, setBroken] = useState(-1);
-  if (!run) return null;
-  if (broken === row) {
+  const [, draw] = useState(0);
+  const source = full ? `image/${run!.checksum}/${row}/full` : known(row);
+  useLayoutEffect(() => (source === undefined ? wish(row, () => draw((count) => count + 1)) : undefined), [row, source]);
+  if (broken === row || source === null) {
     return (
       <span class="broken" role="img" aria-label={`${alt} (cannot be read)`}>
         not readable
@@ -21,12 +24,15 @@ export function Picture({ row, alt, full }: Props) {
   }
   return (
     <img
-      src={`image/${run.checksum}/${row}/${full ? "full" : "thumb"}`}
+      src={source ?? EMPTY}
       alt={alt}
-      class={run.side <= 64 ? "pixels" : ""}
+      class={run!.side <= 64 ? "pixels" : ""}
       decoding="async"
       draggable={false}
       onError={() => setBroken(row)}
     />
   );
 }
+
+/** What stands where an image is on its way. */
+const EMPTY = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==";

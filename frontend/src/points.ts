@@ -1,113 +1,177 @@
-/** Points on the graphics card: drawn in one call, however many there are. */
+/** The map's points. However many there are and whoever draws them, the page stays quick.
+ *
+ * A picture of all points, somewhat larger than the window, is drawn a part in each frame: as many points as a frame
+ * bears, which on a graphics card soon are all, and a few thousand where the processor draws. Meanwhile the last picture
+ * is shown, moved and scaled to where the window is by now.
+ */
 
-import { Geometry, Mesh, Program, Renderer } from "ogl";
+import { Mesh, Program, Renderer, RenderTarget, Triangle, type OGLRenderingContext } from "ogl";
+import { Dots, type Window } from "./dots";
+
+export type { Window } from "./dots";
+
+const MARGIN = 0.25; // Of the window's size, on each side, so that there is something where it moves to.
+const ENOUGH = 100_000; // Points that a picture may be shown with while the others are added.
+const [FEWEST, FIRST] = [1000, 2000]; // Points of a frame.
+const [QUICK, SLOW] = [25, 40]; // Milliseconds that a part may take.
 
 const VERTEX = `
   attribute vec2 position;
-  attribute vec4 colour;
   uniform vec2 scale;
-  uniform vec2 middle;
-  uniform float size;
-  varying vec4 shown;
+  uniform vec2 shift;
+  varying vec2 place;
   void main() {
-    shown = colour;
-    gl_Position = vec4((position - middle) * scale, 0.0, 1.0);
-    gl_PointSize = size * (colour.a > 0.5 ? 1.0 : 0.7);
+    place = position * scale + shift;
+    gl_Position = vec4(position, 0.0, 1.0);
   }
 `;
 const FRAGMENT = `
-  precision mediump float;
-  varying vec4 shown;
-  uniform float ring;
+  precision highp float;
+  uniform sampler2D picture;
+  varying vec2 place;
   void main() {
-    float far = length(gl_PointCoord - 0.5) * 2.0;
-    if (far > 1.0) discard;
-    vec3 inner = shown.a > 0.95 && far > 0.55 ? vec3(ring) : shown.rgb;
-    gl_FragColor = vec4(inner, shown.a * smoothstep(1.0, 0.75, far));
+    bool within = abs(place.x) <= 1.0 && abs(place.y) <= 1.0;
+    gl_FragColor = within ? texture2D(picture, place * 0.5 + 0.5) : vec4(0.0);
   }
 `;
 
-export interface Window {
-  /** What lies in the middle, and how many pixels a step of one takes. */
-  x: number;
-  y: number;
-  zoom: number;
+interface Picture {
+  target: RenderTarget;
+  window: Window;
+  /** Which colours it has. */
+  paint: number;
+  drawn: number;
 }
 
 export class Points {
   private renderer: Renderer;
-  private geometry: Geometry;
-  private program: Program;
-  private mesh: Mesh;
+  private gl: OGLRenderingContext;
+  private dots: Dots;
+  private sheet: Mesh;
+  private shown: Picture | null = null;
+  private next: Picture | null = null;
+  private spare: RenderTarget[] = [];
+  private wanted: Window | null = null;
+  private paints = 0;
+  private frame = 0;
+  private atOnce = FIRST;
+  private underway: { fence: WebGLSync | null; since: number } | null = null;
+  private stale = true;
 
   constructor(
     private canvas: HTMLCanvasElement,
     places: Float32Array,
   ) {
-    this.renderer = new Renderer({ canvas, dpr: Math.min(2, devicePixelRatio), alpha: true, depth: false });
-    const { gl } = this.renderer;
-    const colours = new Uint8Array(places.length * 2);
-    this.geometry = new Geometry(gl, {
-      position: { size: 2, data: places },
-      colour: { size: 4, data: colours, type: gl.UNSIGNED_BYTE, normalized: true },
-    });
-    this.program = new Program(gl, {
-      vertex: VERTEX,
-      fragment: FRAGMENT,
-      uniforms: { scale: { value: [1, 1] }, middle: { value: [0, 0] }, size: { value: 4 }, ring: { value: 0 } },
-      transparent: true,
-      depthTest: false,
-    });
-    this.mesh = new Mesh(gl, { mode: gl.POINTS, geometry: this.geometry, program: this.program, frustumCulled: false });
+    const dpr = Math.min(2, devicePixelRatio);
+    this.renderer = new Renderer({ canvas, dpr, alpha: true, depth: false, premultipliedAlpha: true });
+    this.gl = this.renderer.gl;
+    this.dots = new Dots(this.gl, places);
+    const uniforms = { picture: { value: null }, scale: { value: [1, 1] }, shift: { value: [0, 0] } };
+    const program = new Program(this.gl, { vertex: VERTEX, fragment: FRAGMENT, uniforms, depthTest: false });
+    this.sheet = new Mesh(this.gl, { geometry: new Triangle(this.gl), program, frustumCulled: false });
   }
 
-  /** What is chosen, with an alpha of 255, gets a ring: dark on light, or light on dark. */
-  paint(colours: Uint8Array, dark: boolean): void {
-    this.program.uniforms.ring!.value = dark ? 1 : 0;
-    const attribute = this.geometry.attributes.colour!;
-    attribute.data = colours;
-    attribute.needsUpdate = true;
+  paint(colours: Uint32Array, dark: boolean): void {
+    this.dots.paint(colours, dark);
+    this.paints++;
+    this.wake();
   }
 
   resize(width: number, height: number): void {
     this.renderer.setSize(width, height);
+    if (this.next) this.spare.push(this.next.target);
+    this.next = null; // What is shown stays until there is one of the new size.
+    this.wake();
   }
 
-  draw({ x, y, zoom }: Window): void {
-    const { clientWidth: width, clientHeight: height } = this.canvas;
-    const count = this.geometry.attributes.position!.count ?? 1;
-    const size = Math.min(14, Math.max(3, 2.2 * Math.sqrt((zoom * 40) / Math.sqrt(count))));
-    this.program.uniforms.scale!.value = [(2 * zoom) / width, (2 * zoom) / height];
-    this.program.uniforms.middle!.value = [x, y];
-    this.program.uniforms.size!.value = size * this.renderer.dpr;
-    this.renderer.render({ scene: this.mesh });
+  /** Show the map so, as soon as that is drawn. */
+  show(window: Window): void {
+    this.wanted = window;
+    this.wake();
   }
 
-  end(): void {
-    this.renderer.gl.getExtension("WEBGL_lose_context")?.loseContext();
+  stop(): void {
+    cancelAnimationFrame(this.frame);
+    this.frame = -1;
   }
-}
 
-/** Which points lie within a closed line. */
-export function inside(line: [number, number][], places: Float32Array, among: Int32Array): Set<number> {
-  const xs = line.map(([x]) => x);
-  const ys = line.map(([, y]) => y);
-  const [left, right, low, high] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-  const found = new Set<number>();
-  for (const row of among) {
-    const x = places[2 * row]!;
-    const y = places[2 * row + 1]!;
-    if (x >= left && x <= right && y >= low && y <= high && within(line, x, y)) found.add(row);
+  private wake(): void {
+    this.stale = true;
+    delete this.canvas.dataset.drawn;
+    this.frame ||= requestAnimationFrame(this.step);
   }
-  return found;
-}
 
-function within(line: [number, number][], x: number, y: number): boolean {
-  let odd = false;
-  for (let i = 0, j = line.length - 1; i < line.length; j = i++) {
-    const [ax, ay] = line[i]!;
-    const [bx, by] = line[j]!;
-    if (ay > y !== by > y && x < ((bx - ax) * (y - ay)) / (by - ay) + ax) odd = !odd;
+  private step = (now: number): void => {
+    this.frame = 0;
+    if (!this.wanted || !this.paints || !this.renderer.width) return;
+    if (this.isFree(now)) this.drawPart(now);
+    if (this.stale && this.shown) this.lay(this.shown);
+    this.stale = false;
+    if (this.shown) this.canvas.dataset.seen = String(this.shown.drawn);
+    if (this.isDone()) this.canvas.dataset.drawn = String(this.dots.count);
+    else this.frame = requestAnimationFrame(this.step);
+  };
+
+  /** Whether the part before is drawn; the next one is larger or smaller, by how long that took. */
+  private isFree(now: number): boolean {
+    if (!this.underway) return true;
+    const { fence, since } = this.underway;
+    const gl = this.gl as WebGL2RenderingContext;
+    if (fence && gl.getSyncParameter(fence, gl.SYNC_STATUS) !== gl.SIGNALED) return false;
+    if (fence) gl.deleteSync(fence);
+    if (now - since < QUICK) this.atOnce *= 1.5;
+    else if (now - since > SLOW) this.atOnce = Math.max(FEWEST, this.atOnce * 0.6);
+    this.underway = null;
+    return true;
   }
-  return odd;
+
+  private isDone(): boolean {
+    return !this.next && !!this.shown && this.isRight(this.shown) && this.shown.drawn >= this.dots.count;
+  }
+
+  private isRight({ window, paint }: Picture): boolean {
+    const { x, y, zoom } = this.wanted!;
+    return window.x === x && window.y === y && window.zoom === zoom && paint === this.paints;
+  }
+
+  private drawPart(now: number): void {
+    if (this.isDone()) return;
+    const going = !this.next && this.shown && this.isRight(this.shown) ? this.shown : (this.next ??= this.begun());
+    const count = Math.min(Math.ceil(this.atOnce), this.dots.count - going.drawn);
+    this.dots.draw(going.target, going.window, this.renderer.dpr, going.drawn, count);
+    going.drawn += count;
+    const gl = this.gl as WebGL2RenderingContext;
+    const fence = this.renderer.isWebgl2 ? gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0) : null;
+    gl.flush();
+    this.underway = { fence, since: now };
+    if (going === this.next && going.drawn >= Math.min(ENOUGH, this.dots.count)) {
+      if (this.shown) this.spare.push(this.shown.target);
+      [this.shown, this.next] = [going, null];
+    }
+    this.stale ||= going === this.shown;
+  }
+
+  private begun(): Picture {
+    const { width, height, dpr } = this.renderer;
+    const sized = (side: number) => Math.round(side * dpr) + 2 * Math.round(MARGIN * side * dpr); // Pixel on pixel.
+    const target =
+      this.spare.pop() ?? new RenderTarget(this.gl, { width: sized(width), height: sized(height), depth: false });
+    target.setSize(sized(width), sized(height));
+    return { target, window: this.wanted!, paint: this.paints, drawn: 0 };
+  }
+
+  /** Lay a picture over the canvas, to where its points are by now. */
+  private lay({ target, window }: Picture): void {
+    const { width, height, dpr } = this.renderer;
+    const { picture, scale, shift } = this.sheet.program.uniforms;
+    const zoomed = window.zoom / this.wanted!.zoom;
+    const step = 2 * window.zoom * dpr;
+    picture!.value = target.texture;
+    scale!.value = [(zoomed * width * dpr) / target.width, (zoomed * height * dpr) / target.height];
+    shift!.value = [
+      ((this.wanted!.x - window.x) * step) / target.width,
+      ((this.wanted!.y - window.y) * step) / target.height,
+    ];
+    this.renderer.render({ scene: this.sheet });
+  }
 }

@@ -23,6 +23,21 @@ def test_names_come_back_as_they_were_given(names: list[str]) -> None:
     assert kept == names
 
 
+@few_examples
+@given(any_names)
+def test_names_that_lie_in_one_text_are_the_same(names: list[str]) -> None:
+    pieces = [os.fsencode(name) for name in names]
+    text, ends = b"before" + b"".join(pieces), 6 + np.cumsum([0, *map(len, pieces)])
+    assert Names.of_parts(text + b"behind", ends) == names
+
+
+@few_examples
+@given(any_names)
+def test_blocks_have_a_zero_behind_each_name_and_nowhere_else(names: list[str]) -> None:
+    blocks = b"".join(Names(names).blocks(3))
+    assert blocks.split(b"\0")[:-1] == [os.fsencode(name.replace("\0", " ")) for name in names]
+
+
 def test_names_are_found_by_number_from_both_ends() -> None:
     kept = Names(NAMES)
     assert [kept[number] for number in range(-6, 6)] == NAMES + NAMES

@@ -2,6 +2,7 @@
 
 import io
 import time
+from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -240,3 +241,17 @@ def test_what_the_run_is_worth_is_told_with_words(client: TestClient, gallery: G
     assert told["record"]["unmoved"] == 1
     assert told["measures"][0]["name"] == "perturbation"
     assert told["trust"]["headline"].startswith("Do not trust")  # The run has a warning of its own.
+
+
+def test_many_thumbnails_come_at_once_each_in_its_place(client: TestClient, gallery: Gallery, run: Path) -> None:
+    (run.parent / "images" / "0100.png").unlink()
+    gallery.pictures._copies.clear()  # type: ignore[attr-defined]
+    answer = client.get("/thumbnails/x", params={"rows": "3,100,3"})
+    first, gone, again = answer.json()
+    assert first == again
+    assert b64decode(first.removeprefix("data:image/jpeg;base64,")) == client.get("/image/x/3/thumb").content
+    assert gone is None
+    assert answer.headers["cache-control"] == "no-store"  # It may be readable later.
+    assert "immutable" in client.get("/thumbnails/x?rows=3").headers["cache-control"]
+    assert client.get("/thumbnails/x?rows=120").status_code == 400
+    assert len(client.get("/thumbnails/x", params={"rows": ",".join(["3"] * 100)}).json()) == 64

@@ -1,6 +1,6 @@
 """Very many names in few bytes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
 import numpy as np
@@ -35,6 +35,25 @@ class Names(Sequence[str]):
             text += b"".join(pieces)
         self._text = text
         self._ends = np.concatenate([np.zeros(1, dtype=np.int64), *ends])
+
+    @classmethod
+    def of_parts(cls, text: bytes, ends: npt.NDArray[np.int64]) -> "Names":
+        """Names that lie in one text, one after the other.
+
+        Args:
+            text: Of all of them.
+            ends: Where each ends, behind where the first one begins, (N + 1,).
+        """
+        made = cls(())
+        made._text, made._ends = bytearray(text[int(ends[0]) : int(ends[-1])]), ends - ends[0]
+        return made
+
+    def blocks(self, size: int = 10_000) -> Iterator[bytes]:
+        """The text of so many names after the other, with a zero behind each; one within a name becomes a space."""
+        for start in range(0, len(self), size):
+            ends = self._ends[start : start + size + 1]
+            text = np.frombuffer(self._text[ends[0] : ends[-1]].replace(b"\0", b" "), np.uint8)
+            yield np.insert(text, ends[1:] - ends[0], 0).tobytes()
 
     def __len__(self) -> int:
         return len(self._ends) - 1

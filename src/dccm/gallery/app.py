@@ -20,6 +20,7 @@ from dccm.gallery.guard import TooLargeError
 
 STATIC = Path(__file__).parent / "static"
 _LONGEST_PAGE = 1000
+_MOST_THUMBNAILS = 64
 _FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 """Addresses of pictures hold a checksum of the run's images."""
 _NEW: dict[str, Any] = {"cluster": 0, "name": "", "images": []}
@@ -52,6 +53,7 @@ def make_app(gallery: Gallery, who: str) -> Starlette:
         Route("/api/split", api.split, methods=["POST"]),
         Route("/api/example", api.example, methods=["POST"]),
         Route("/image/{checksum}/{row:int}/{size}", api.picture),
+        Route("/thumbnails/{checksum}", api.thumbnails),
         Mount("/", _Page(directory=STATIC, html=True)),
     ]
     return Starlette(
@@ -101,7 +103,7 @@ class _Api:
         return _json({"version": await _aside(self._gallery.log.sync), "map": self._gallery.map_kind})
 
     async def images(self, request: Request) -> Response:
-        rows = [int(row) for row in request.query_params.get("rows", "").split(",") if row][:_LONGEST_PAGE]
+        rows = _rows(request)[:_LONGEST_PAGE]
         return _json(await _aside(lambda: self._gallery.details(rows)))
 
     async def rows(self, request: Request) -> Response:
@@ -153,9 +155,20 @@ class _Api:
             return _json({"error": str(error)}, 404)
         return Response(made.content, media_type=made.media_type, headers=_FOR_EVER)
 
+    async def thumbnails(self, request: Request) -> Response:
+        """Many at once: a request for each costs the browser more than the picture."""
+        rows = _rows(request)[:_MOST_THUMBNAILS]
+        made = await _aside(lambda: [self._gallery.thumbnail(row) for row in rows])
+        return JSONResponse(made, headers=_NOT_KEPT if None in made else _FOR_EVER)
+
 
 async def _aside(work: Callable[[], Any]) -> Any:
     return await anyio.to_thread.run_sync(work)
+
+
+def _rows(request: Request) -> list[int]:
+    """The images that are asked for."""
+    return [int(row) for row in request.query_params.get("rows", "").split(",") if row]
 
 
 def _numbers(rows: Any) -> Response:

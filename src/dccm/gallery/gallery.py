@@ -165,6 +165,14 @@ class Gallery:
         path = self.assignments.paths[row].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         return [row, path, int(state.clusters[row]), known, MARKS[state.marks[row]]]
 
+    def thumbnail(self, number: int) -> str | None:
+        """A small copy of an image as an address that holds it; None if it cannot be read."""
+        row = self.row(number)
+        try:
+            return self.pictures.thumbnail(row).address()
+        except UserError:
+            return None
+
     def row(self, number: int) -> int:
         """A number of an image, if there is one."""
         require(0 <= number < len(self), f"There is no image {number}: the run has {len(self):,}, numbered from 0.")

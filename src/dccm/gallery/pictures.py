@@ -4,6 +4,7 @@ import hashlib
 import io
 import sqlite3
 import threading
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +32,10 @@ class Encoded(NamedTuple):
 
     content: bytes
     media_type: str
+
+    def address(self) -> str:
+        """An address that holds the picture itself."""
+        return f"data:{self.media_type};base64,{b64encode(self.content).decode()}"
 
 
 class Pictures:

@@ -4,6 +4,7 @@ Distances between thousands of numbers are those between their first few dozen p
 components of a sample are those of all, nearly. So 60,000 images take a few megabytes, and a search milliseconds.
 """
 
+import mmap
 from collections.abc import Iterator
 
 import numpy as np
@@ -37,6 +38,8 @@ class Space:
         self.points: Floats = np.empty((len(features), kept), np.float32)
         for block in _blocks(len(features)):
             self.points[block] = self._placed(features[block])
+            _give_back(features)
+        self._squares: Floats = np.einsum("nd,nd->n", self.points, self.points)
 
     def _placed(self, features: Floats) -> Floats:
         placed: Floats = (_directions(np.asarray(features)) - self._mean) @ self._axes
@@ -56,9 +59,10 @@ class Space:
         return self._far(self._placed(feature[np.newaxis])[0])
 
     def _far(self, point: Floats) -> Floats:
-        squares = np.einsum("nd,nd->n", self.points, self.points) - 2 * (self.points @ point) + point @ point
-        far: Floats = np.sqrt(np.maximum(squares, 0))
-        return far
+        far: Floats = self.points @ point
+        far *= -2
+        far += self._squares + point @ point
+        return np.sqrt(np.maximum(far, 0, out=far), out=far)
 
     def parts(self, rows: npt.NDArray[np.int64], count: int) -> list[npt.NDArray[np.int64]]:
         """Some images in so many groups, the largest first, by k-means."""
@@ -75,6 +79,13 @@ def scaled(places: Floats) -> Floats:
     scale = float((high - low).max() / 2) or 1.0
     made: Floats = np.ascontiguousarray((places - (low + high) / 2) / scale, dtype="<f4")
     return made
+
+
+def _give_back(features: Floats) -> None:
+    """Let go of the pages of a mapped file that were read; those of a million features would be a gigabyte."""
+    mapped = getattr(features, "_mmap", None)
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _directions(features: Floats) -> Floats:

@@ -15,18 +15,16 @@ import numpy as np
 from dccm.arrays import Bytes, Floats
 from dccm.config import Section
 from dccm.data.images import Duplicate, ImageSet, Skipped
-from dccm.data.names import Names
 from dccm.documents import check, filled, named_if_broken, read_json, read_json_lines, read_small
 from dccm.errors import UserError, require
 from dccm.files import read_csv, whole_file, write_atomically, write_csv
 from dccm.locks import held
 from dccm.npy import map_array
+from dccm.runs.columns import assignments_of
 from dccm.runs.contents import (
     ASSIGNMENT_COLUMNS,
-    FIRST_COLUMNS,
     Assignments,
     Begun,
-    ColumnReader,
     Record,
     StoredConfig,
     StoredSource,
@@ -208,21 +206,13 @@ class RunDirectory:
             result: What they must agree with; None: they stand alone, as after `dccm predict`.
         """
         with _reading(self.assignments):
-            reader = ColumnReader()
-            paths = Names(reader.paths(read_csv(self.assignments, self._columns(), _REPAIR, exactly=True)))
-            assignments = reader.assignments(paths)
+            assignments = assignments_of(self.assignments, _REPAIR)
+            count, found = len(assignments.paths), assignments.clusters
             if result is not None:
-                found = assignments.clusters
-                check(len(paths) == result.n_images, f"{len(paths)} images, but result.json counts {result.n_images}")
+                check(count == result.n_images, f"{count} images, but result.json counts {result.n_images}")
                 inside = bool(((found >= 0) & (found < result.n_clusters)).all())
                 check(inside, f"a cluster number outside 0 to {result.n_clusters - 1}")
             return assignments
-
-    def _columns(self) -> tuple[str, ...]:
-        """What `assignments.csv` has to begin with; older versions wrote fewer columns."""
-        with self.assignments.open("rb") as file:
-            older = file.readline(100).strip() == ",".join(FIRST_COLUMNS).encode()
-        return FIRST_COLUMNS if older else ASSIGNMENT_COLUMNS
 
     def write_embedded(self, names: Sequence[str], encoder: Mapping[str, str]) -> None:
         """Write what the rows of an embedding without a run are of, and which encoder made them."""
