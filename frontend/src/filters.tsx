@@ -41,28 +41,6 @@ export function Filters() {
         defaultValue={filter.text}
         onInput={(event) => search(event.currentTarget.value)}
       />
-      <label class="range">
-        Confidence
-        <input
-          type="number"
-          min={0}
-          max={1}
-          step={0.05}
-          aria-label="Confidence at least"
-          value={filter.low}
-          onChange={(event) => store.show({ low: clamp(event.currentTarget.value, 0) })}
-        />
-        to
-        <input
-          type="number"
-          min={0}
-          max={1}
-          step={0.05}
-          aria-label="Confidence at most"
-          value={filter.high}
-          onChange={(event) => store.show({ high: clamp(event.currentTarget.value, 1) })}
-        />
-      </label>
       <select
         aria-label="Mark"
         value={filter.mark ?? "any"}
@@ -86,6 +64,28 @@ export function Filters() {
         <option value="unsure">Most doubtful first</option>
         <option value="path">By path</option>
       </select>
+      <label class="range">
+        Confidence
+        <input
+          type="number"
+          min={0}
+          max={1}
+          step={0.05}
+          aria-label="Confidence at least"
+          value={filter.low}
+          onChange={(event) => store.show({ low: clamp(event.currentTarget.value, 0) })}
+        />
+        to
+        <input
+          type="number"
+          min={0}
+          max={1}
+          step={0.05}
+          aria-label="Confidence at most"
+          value={filter.high}
+          onChange={(event) => store.show({ high: clamp(event.currentTarget.value, 1) })}
+        />
+      </label>
       {(filter.like !== null || example !== null) && (
         <button type="button" class="chip" onClick={() => store.show({ like: null })}>
           like {example ?? `image ${filter.like}`} ✕

@@ -134,7 +134,6 @@ def _left_out(run: RunFiles) -> Iterator[Markup]:
 def _corrections(run: RunFiles) -> Iterator[Markup]:
     if run.changes:
         named = int(np.sum([bool(group.name) for group in run.groups]))
-        text = "{} made by people, and this page shows the clusters as they are now; {} a name."
-        yield Markup(text).format(
-            amount(run.changes, "correction was", "corrections were"), amount(named, "cluster has", "clusters have")
-        )
+        made = amount(run.changes, "correction was", "corrections were")
+        names = f"; {amount(named, 'cluster has', 'clusters have')} a name" if named else ""
+        yield Markup("{} made by people, and this page shows the clusters as they are now{}.").format(made, names)
