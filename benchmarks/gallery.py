@@ -116,6 +116,7 @@ def one_round(browser: Any, run: Path, cache: Path) -> dict[str, float]:
     begun = time.perf_counter()
     with served(run, cache) as (server, address):
         found = {"address after": time.perf_counter() - begun}
+        found["processor until then"] = used_by(server.pid)
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.add_init_script(WATCH)
         page.goto(address)
@@ -218,6 +219,12 @@ def _seconds(address: str) -> float:
     with urlopen(address) as answer:
         answer.read()
     return time.perf_counter() - begun
+
+
+def used_by(process: int) -> float:
+    """Seconds of a processor that a process has used."""
+    words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(process: int) -> dict[str, float]:

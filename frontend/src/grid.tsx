@@ -6,6 +6,7 @@ import { useStore } from "./store";
 
 const GAP = 4;
 const AHEAD = 3; // Rows of tiles that are drawn before they are seen.
+const TALLEST = 15_000_000; // Pixels; browsers know no taller element.
 
 /** The images in order; only those near the window exist, so 60,000 scroll like 60. */
 export function Grid() {
@@ -37,8 +38,13 @@ export function Grid() {
   const tile = (size.width - GAP) / columns;
   const total = rows?.length ?? 0;
   const lines = Math.ceil(total / columns);
-  const first = Math.max(0, Math.floor(top / tile) - AHEAD) * columns;
-  const last = Math.min(total, (Math.ceil((top + size.height) / tile) + AHEAD) * columns);
+  const height = lines * tile + GAP;
+  const sheet = Math.min(height, TALLEST);
+  /* A pixel of the scroll bar is so many of the images: more than one where these would be too tall. */
+  const ratio = sheet > size.height ? (height - size.height) / (sheet - size.height) : 1;
+  const offset = top * ratio;
+  const first = Math.max(0, Math.floor(offset / tile) - AHEAD) * columns;
+  const last = Math.min(total, (Math.ceil((offset + size.height) / tile) + AHEAD) * columns);
   const here = Math.min(focus, Math.max(0, total - 1));
 
   const range = (from: number, to: number) => rows!.subarray(Math.min(from, to), Math.max(from, to) + 1);
@@ -61,8 +67,9 @@ export function Grid() {
     const next = Math.max(0, Math.min(total - 1, place));
     const element = box.current!;
     const y = Math.floor(next / columns) * tile;
-    if (y < element.scrollTop) element.scrollTop = y;
-    else if (y + tile > element.scrollTop + size.height) element.scrollTop = y + tile - size.height + GAP;
+    const seen = element.scrollTop * ratio;
+    if (y < seen) element.scrollTop = y / ratio;
+    else if (y + tile > seen + size.height) element.scrollTop = Math.ceil((y + tile - size.height + GAP) / ratio);
     if (extend) {
       const chosen = new Set(state.chosen);
       for (const row of range(here, next)) chosen.add(row);
@@ -116,7 +123,7 @@ export function Grid() {
         class={`tile${chosen ? " chosen" : ""}${place === here ? " here" : ""}${mark ? ` ${mark}` : ""}`}
         style={{
           left: `${(place % columns) * tile + GAP}px`,
-          top: `${Math.floor(place / columns) * tile + GAP}px`,
+          top: `${Math.floor(place / columns) * tile + GAP + top - offset}px`,
           width: `${tile - GAP}px`,
           height: `${tile - GAP}px`,
         }}
@@ -159,7 +166,7 @@ export function Grid() {
           </button>
         </p>
       ) : (
-        <div class="sheet" role="presentation" style={{ height: `${lines * tile + GAP}px` }}>
+        <div class="sheet" role="presentation" style={{ height: `${sheet}px` }}>
           {tiles}
         </div>
       )}

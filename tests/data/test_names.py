@@ -28,7 +28,7 @@ def test_names_come_back_as_they_were_given(names: list[str]) -> None:
 def test_names_that_lie_in_one_text_are_the_same(names: list[str]) -> None:
     pieces = [os.fsencode(name) for name in names]
     text, ends = b"before" + b"".join(pieces), 6 + np.cumsum([0, *map(len, pieces)])
-    assert Names.of_parts(text + b"behind", ends) == names
+    assert Names.of_parts(memoryview(text + b"behind"), ends) == names
 
 
 @few_examples

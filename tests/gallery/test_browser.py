@@ -1,5 +1,6 @@
 """What people do in the browser, in a real one."""
 
+import io
 import json
 import re
 import time
@@ -214,6 +215,9 @@ def test_the_keyboard_alone_reaches_and_does_everything(run: Path, address: str,
         wait_count(cards(page), CLUSTERS)
         for view in ("1", "2", "3"):
             page.keyboard.press(view)
+            page.wait_for_selector(
+                "canvas[data-drawn]" if view == "3" else ".card, .tile"
+            )  # All can be pressed by now.
             page.wait_for_timeout(300)
             assert reached_by_tab(page) >= interactive(page), view
         page.keyboard.press("1")
@@ -322,6 +326,32 @@ STATES = {
     "map": _press("3"),
     "nothing": lambda page: page.locator("#search").fill("no such thing"),
 }
+
+
+@pytest.mark.browser
+def test_the_map_shows_all_points_wherever_it_is_moved(address: str, chromium: Any) -> None:
+    with tab(chromium, address) as page:
+        page.keyboard.press("3")
+        page.wait_for_selector(f"canvas[data-drawn='{IMAGES}']")
+        page.wait_for_timeout(200)
+        whole = inked(page)
+        page.locator(".map canvas").focus()
+        page.keyboard.press("ArrowLeft")
+        page.wait_for_selector(f"canvas[data-drawn='{IMAGES}']")
+        page.wait_for_timeout(200)
+        assert (inked(page) != whole).any()  # It has moved,
+        page.keyboard.press("0")
+        page.wait_for_selector(f"canvas[data-drawn='{IMAGES}']")
+        page.wait_for_timeout(200)
+        assert (inked(page) == whole).mean() > 0.999  # and comes back to the same.
+        assert (whole > 0).sum() > 5 * IMAGES
+
+
+def inked(page: Any) -> Any:
+    """The map as numbers, without its rim, which shows where the focus is; the white ground is zero."""
+    box = page.locator(".map canvas").bounding_box()
+    shot = Image.open(io.BytesIO(page.screenshot(clip=box))).convert("L")
+    return 255 - np.asarray(shot, np.int16)[6:-6, 6:-6]
 
 
 @pytest.mark.browser

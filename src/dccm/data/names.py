@@ -37,7 +37,7 @@ class Names(Sequence[str]):
         self._ends = np.concatenate([np.zeros(1, dtype=np.int64), *ends])
 
     @classmethod
-    def of_parts(cls, text: bytes, ends: npt.NDArray[np.int64]) -> "Names":
+    def of_parts(cls, text: memoryview, ends: npt.NDArray[np.int64]) -> "Names":
         """Names that lie in one text, one after the other.
 
         Args:

@@ -25,9 +25,17 @@ def assignments_of(path: Path, repair: str) -> Assignments:
     """
     quick = quick_assignments(path)
     if quick is not None:
+        _release()
         return quick
     reader = ColumnReader()
     return reader.assignments(Names(reader.paths(read_csv(path, _columns(path), repair, exactly=True))))
+
+
+def _release() -> None:
+    """Give the system back what pyarrow keeps for the next table: there is none."""
+    import pyarrow
+
+    pyarrow.default_memory_pool().release_unused()
 
 
 def _columns(path: Path) -> tuple[str, ...]:
@@ -69,8 +77,8 @@ def quick_assignments(path: Path, least: int = _LARGE) -> Assignments | None:
         return None
     _, ends, text = names.buffers()
     return Assignments(
-        Names.of_parts(bytes(text), np.frombuffer(ends, np.int64)),
-        best.to_numpy().astype(np.int64),
+        Names.of_parts(memoryview(text), np.frombuffer(ends, np.int64)),
+        best.to_numpy().copy(),  # A view would keep all columns in memory.
         confidences.to_numpy(zero_copy_only=False).clip(0, 1),
         clusters.to_numpy() == NO_CLUSTER,
         outliers.to_numpy() != 0,
