@@ -144,7 +144,8 @@ export class Points {
     const fence = this.renderer.isWebgl2 ? gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0) : null;
     gl.flush();
     this.underway = { fence, since: now };
-    if (going === this.next && going.drawn >= Math.min(ENOUGH, this.dots.count)) {
+    const enough = this.shown ? Math.min(ENOUGH, this.dots.count) : 1; // Anything is better than an empty map.
+    if (going === this.next && going.drawn >= enough) {
       if (this.shown) this.spare.push(this.shown.target);
       [this.shown, this.next] = [going, null];
     }
