@@ -37,9 +37,19 @@ class Tale:
             time.sleep(0.2)
         return time.monotonic() - started
 
+    def trains(self, run: Path) -> None:
+        """Until there is a checkpoint that was not there: before that processes wait for each other patiently."""
+        known = checkpoints(run)
+        self.until(lambda: not checkpoints(run) <= known, "a checkpoint")
+
     def turn(self, what: str) -> None:
         """What is said from here on is new."""
         self.known = "".join(machine.text() for machine in self.machines).count(what)
+
+
+def checkpoints(run: Path) -> set[str]:
+    """Names of all that are there."""
+    return {path.name for path in (run / "checkpoints").glob("*.safetensors")}
 
 
 def test_a_run_outlives_a_lost_machine_a_cut_link_and_a_process_that_hangs(tmp_path: Path) -> None:
@@ -55,7 +65,7 @@ def test_a_run_outlives_a_lost_machine_a_cut_link_and_a_process_that_hangs(tmp_p
         first.begin(words)
         second.begin(words)
         tale.wait(both)
-        tale.until(lambda: bool(list((run / "checkpoints").glob("*.safetensors"))), "a checkpoint")
+        tale.trains(run)
         tale.turn(alone)
         second.lose_power()
         print(f"alone after {tale.wait(alone):.0f} s without the other machine")
@@ -64,6 +74,7 @@ def test_a_run_outlives_a_lost_machine_a_cut_link_and_a_process_that_hangs(tmp_p
         second.begin(words)
         print(f"both after {tale.wait(both):.0f} s with the other machine")
 
+        tale.trains(run)
         tale.turn(alone)
         second.cut()
         print(f"alone after {tale.wait(alone):.0f} s without a link")
@@ -73,7 +84,8 @@ def test_a_run_outlives_a_lost_machine_a_cut_link_and_a_process_that_hangs(tmp_p
         second.begin(words)
         print(f"both after {tale.wait(both):.0f} s with the link")
 
-        time.sleep(20)  # In the middle of training; torchrun may begin all more than once when a machine joins.
+        tale.trains(run)
+        time.sleep(20)  # torchrun may begin all more than once when a machine joins.
         before = first.workers()
         for pid in second.workers():
             os.kill(pid, signal.SIGSTOP)

@@ -15,7 +15,7 @@ from dccm.launched import JointError, Launched, launched, leave
 from dccm.training.agreement import Agreeing
 from dccm.training.workers import ALONE, LostWorkerError, Place, Workers
 
-_PATIENCE = timedelta(hours=6)
+_PATIENCE = timedelta(hours=1)
 """How long processes wait for each other where one may be reading images, or writing the result."""
 _SECONDS = 25.0
 """How long one waits for the others in the middle of training: who does not answer then is lost."""
