@@ -114,6 +114,8 @@ def circle_some(page: Any) -> None:
         page.mouse.move(*place, steps=3)
     page.mouse.up()
     page.locator(".selection strong").wait_for()
+    page.wait_for_timeout(200)
+    page.wait_for_selector("canvas[data-drawn]")
 
 
 def shot(page: Any, picture: Path) -> Path:
