@@ -76,6 +76,6 @@ def test_a_model_that_predicts_has_no_optimizers_and_no_compiler(
 
 def test_a_model_that_predicts_imports_no_other_methods(modules_of_models: dict[str, set[str]]) -> None:
     assert next(iter(modules_of_models)) == "dccm"
-    own = "base facts dccm dac starts heads known per_image shared_critic dividing".split()
+    own = ["base", "facts", "dccm", "dac", "starts", "heads", "known", "per_image", "shared_critic", "dividing"]
     found = {name for name in modules_of_models["dccm"] if name.startswith("dccm.methods.")}
     assert found < {f"dccm.methods.{name}" for name in own}
