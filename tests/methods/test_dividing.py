@@ -20,7 +20,7 @@ from dccm.networks.seeds import drawn_from
 from dccm.runs.config import make_config
 from dccm.runs.model import Model
 from dccm.training.loop import train
-from dccm.training.progress import Record
+from dccm.training.progress import Progress, Record, Stage
 from dccm.training.update import Moment
 from dccm.training.workers import ALONE, Workers
 from tests.training.thread_team import together
@@ -142,3 +142,21 @@ def test_one_two_and_three_workers_have_one_history_and_the_same_labels() -> Non
                 assert record["cluster_sizes"] == expected["cluster_sizes"]
                 assert record["loss"] == pytest.approx(expected["loss"], rel=1e-9)
                 assert record["information"] == pytest.approx(expected["information"], rel=1e-9)
+
+
+def test_workers_keep_step_where_minutes_decide_and_one_of_them_shows_progress() -> None:
+    config = make_config(
+        "dccm", "fast", "digits", {"n_clusters": 10, "budget_minutes": 0.01, "mini_batch": 24, "starts": 1}
+    )
+    learners = [deepcopy(Model.untrained(ImageShape(1, 8, 8), config).learner) for _ in range(2)]
+    shown: list[Progress | Stage] = []
+
+    def trained(workers: Workers) -> list[Record]:
+        learner = learners[workers.place.rank]
+        loader = DoubleLoader(load_digits().images[:96], batch_size=48, seed=0, device=torch.device("cpu"))
+        with divided(learner, workers):
+            return train(learner, loader, config.training, on_progress=shown.append)
+
+    first, second = together(2, trained)
+    assert first == second
+    assert shown[-1].done == 1

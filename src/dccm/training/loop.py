@@ -172,7 +172,9 @@ class _Run:
         return seconds if self.config.budget_minutes is None else self.learner.workers.same(seconds)
 
     def progress(self, record: Record | None) -> Progress:
-        position, done, batches = self.position, self.done(), self.loader.batches
+        # Only the first worker comes here, so nothing may be asked of the others: the clock is as of the last batch.
+        position, batches = self.position, self.loader.batches
+        done = share_done(position, self.config, len(self.loader), batches)
         return Progress(
             epoch=record["epoch"] if record else position.epoch + 1,
             epochs=None if self.config.has_budget else self.config.epochs,
