@@ -13,7 +13,7 @@ import pytest
 from tests.machines.namespaces import Machine, two_machines, why_not
 
 pytestmark = [pytest.mark.machines, pytest.mark.skipif(bool(why_not()), reason=why_not() or "they can be made")]
-PATIENCE = float(os.environ.get("MACHINES_PATIENCE", "300"))
+PATIENCE = 60 * float(MINUTES) + 180
 """Seconds in which each turn of the tale has to come; a busy computer needs more."""
 MINUTES = os.environ.get("MACHINES_MINUTES", "5")
 """Of training: longer than all turns take."""
