@@ -230,7 +230,7 @@ def print_reproduced(reproduced: "Reproduced", as_json: bool) -> None:
         else:
             print(shown.text())
     for name, reason in missing.items():
-        print(f"Missing: {name}. {reason}")
+        print(visible(f"Missing: {name}. {reason}"))
     if reproduced.shown:
         print(f"All tables and figures: {results.page}")
     if not reproduced.complete:

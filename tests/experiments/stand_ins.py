@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,10 +12,11 @@ from dccm.errors import UserError
 from dccm.experiments.data_sets import DataSets
 from dccm.experiments.engines import Message
 from dccm.experiments.grid import run_grid
+from dccm.experiments.measure import Measure
 from dccm.experiments.request import Request
 from dccm.experiments.results import Results
 from dccm.experiments.spec import RunSpec
-from dccm.experiments.targets import Measure, Need
+from dccm.experiments.targets import Need
 from dccm.experiments.worker import Work, do
 from dccm.runs.contents import StoredSource
 from dccm.runs.directory import RunDirectory
@@ -57,7 +59,14 @@ def count_labels(directory: RunDirectory, images: ImageSet) -> dict[str, int]:
     return {"classes": len(np.unique(images.labels)), "images": len(images.images)}
 
 
-COUNT = Measure("classes", count_labels)
+class Counted(NamedTuple):
+    """What it finds."""
+
+    classes: int
+    images: int
+
+
+COUNT = Measure("classes", count_labels, Counted)
 
 
 class Here:

@@ -35,7 +35,7 @@ def test_each_run_is_made_once_whoever_needs_it(results: Results) -> None:
     assert made_runs == made
     worked(needs, results)
     assert made_runs == made
-    assert results.measured(FIRST, "classes") == {"classes": 10, "images": 64}
+    assert results.measured(FIRST, COUNT) == (10, 64)
     assert results.scores(SECOND)["acc"] == 0.5
 
 
@@ -172,7 +172,7 @@ def test_broken_notes_say_what_to_do(results: Results) -> None:
     worked([Need(FIRST, (COUNT,))], results)
     results.measure_file(FIRST, "classes").write_text("{")
     with pytest.raises(UserError, match=r"measure-classes.json is broken .* delete it, and run the same command again"):
-        results.measured(FIRST, "classes")
+        results.measured(FIRST, COUNT)
 
 
 def test_what_cannot_be_drawn_is_named_and_the_rest_is_made(results: Results) -> None:

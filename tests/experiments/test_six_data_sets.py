@@ -100,10 +100,10 @@ def test_the_probe_of_cifar_100_asks_for_all_its_100_classes(tmp_path: Path, mon
     (spec,) = probed_runs(Request(budget="passes:0.2"), "dccm", "cifar100")
     need, work = Need(spec, (PROBE,)), Work(results, DataSets(tmp_path / "files"), make_run)
     assert do(work, need, lambda *_: None) == Outcome("finished")
-    result, probed = results.result(spec), results.measured(spec, "probe")
+    result, probed = results.result(spec), results.measured(spec, PROBE)
     assert result is not None
     assert probed is not None
     assert (result.n_images, result.n_clusters) == (200, 100)
-    assert (probed["train_images"], probed["test_images"]) == (200, 40)
+    assert (probed.train_images, probed.test_images) == (200, 40)
     labels = DataSets(tmp_path / "files").images("cifar100", variant="fine").labels
     assert np.unique(np.asarray(labels)).tolist() == list(range(100))

@@ -7,6 +7,7 @@ from dccm.commands.one_run import make_run
 from dccm.evaluation.probe import ProbeConfig
 from dccm.experiments.data_sets import DataSets
 from dccm.experiments.grid import merged
+from dccm.experiments.probing import PROBE
 from dccm.experiments.request import Request
 from dccm.experiments.table import Table
 from dccm.experiments.targets import find_target
@@ -50,9 +51,9 @@ def test_a_fixed_model_and_a_strategy_are_made_and_probed(tmp_path: Path, monkey
     for need in needs:
         assert do(Work(results, DataSets(), make_run), need, lambda *_: None) == Outcome("finished")
     new = needs[-1].spec
-    found = results.measured(new, "probe")
+    found = results.measured(new, PROBE)
     assert found is not None
-    assert (found["train_images"], found["test_images"]) == (77, 19)
+    assert (found.train_images, found.test_images) == (77, 19)
     history = results.run(new).read_history()
     assert {record["graph"] for record in history} == {record["label"] for record in history} == {0}
     assert history[-1]["information"] > 0

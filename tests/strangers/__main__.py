@@ -1,4 +1,4 @@
-"""Harmed run directories, as many as wanted: `python -m tests.strangers --first 0 --count 1000 [command ...]`.
+"""Harmed run directories and results, as many as wanted: `python -m tests.strangers --first 0 --count 1000 [name ...]`.
 
 Each has a seed, and what was harmed in it is printed where a command ended in anything but a sentence.
 """
@@ -10,14 +10,16 @@ import time
 import warnings
 from pathlib import Path
 
+from tests.strangers import results as of_results
 from tests.strangers.mutations import READS
+from tests.strangers.test_results import outcome as outcome_of_results
 from tests.strangers.test_strangers import make_sound, outcome
 
 
 def main() -> int:
     """Try one directory after the other; 1 if a command ended in anything but a sentence."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("commands", nargs="*", default=list(READS))
+    parser.add_argument("commands", nargs="*", default=[*READS, *of_results.READS])
     parser.add_argument("--first", type=int, default=0, help="seed of the first")
     parser.add_argument("--count", type=int, default=1000, help="for each command")
     parser.add_argument("--minutes", type=float, default=60, help="after which to stop, all commands together")
@@ -25,10 +27,14 @@ def main() -> int:
     warnings.simplefilter("ignore")
     end, wrong = time.monotonic() + 60 * asked.minutes, 0
     with tempfile.TemporaryDirectory() as folder:
-        sound = make_sound(Path(folder))
+        runs, results = Path(folder) / "runs", Path(folder) / "results"
+        runs.mkdir()
+        results.mkdir()
+        sound = {"run": make_sound(runs), "results": of_results.make_sound(results)}
         for number, command in enumerate(asked.commands, start=1):
             share = time.monotonic() + (end - time.monotonic()) / (len(asked.commands) - number + 1)
-            wrong += _try(command, sound, range(asked.first, asked.first + asked.count), share)
+            kind = "run" if command in READS else "results"
+            wrong += _try(command, sound[kind], range(asked.first, asked.first + asked.count), share)
     return int(bool(wrong))
 
 
@@ -38,7 +44,7 @@ def _try(command: str, sound: Path, seeds: range, end: float) -> int:
         if time.monotonic() > end:
             break
         with tempfile.TemporaryDirectory() as place:
-            found = outcome(command, sound, Path(place), seed)
+            found = (outcome if command in READS else outcome_of_results)(command, sound, Path(place), seed)
         tried, wrong = tried + 1, wrong + bool(found)
         if found:
             print(f"{command}: {found}", flush=True)

@@ -12,6 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from dccm.errors import visible
 from dccm.experiments.engines import Message
 from dccm.experiments.targets import Need
 from dccm.experiments.worker import Outcome
@@ -83,6 +84,7 @@ class GridView(Silent):
             self._print(text)
 
     def _print(self, text: str) -> None:
+        text = visible(text, keep="\n")
         if self.live is not None:
             self.live.console.print(text, markup=False, highlight=False)
         else:

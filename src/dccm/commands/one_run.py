@@ -2,10 +2,12 @@
 
 import shutil
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from dccm.commands.cluster import cluster
 from dccm.config import Settings, parse_budget
+from dccm.errors import UserError
 from dccm.experiments.data_sets import DataSets
 from dccm.experiments.request import known_data_set
 from dccm.experiments.results import Results
@@ -34,10 +36,20 @@ def make_run(spec: RunSpec, data: DataSets, results: Results, on_progress: OnPro
     if can_go_on(directory, spec, settings):
         cluster(images, resume=True, **arguments)
         return
-    if directory.path.exists():
-        shutil.rmtree(directory.path)
+    _clear(directory.path)
     named: dict[str, Any] = {"method": spec.method, "preset": spec.preset, "dataset": known_data_set(spec.dataset)}
     cluster(images, settings=settings, encoder=SCRATCH, **named, **arguments)
+
+
+def _clear(path: Path) -> None:
+    """Delete what stands in the place of a run; of a link, the link alone."""
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise UserError(f"Cannot delete {path}, to make the run anew: {error.strerror}. Delete it yourself.") from error
 
 
 def _settings(spec: RunSpec, data: DataSets, results: Results) -> Settings:

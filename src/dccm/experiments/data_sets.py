@@ -11,8 +11,10 @@ from dccm.data.read import open_source
 from dccm.data.sources.base import Source
 from dccm.data.sources.parquet import Parquet
 from dccm.data.sources.subset import drawn, of_split
-from dccm.errors import UserError, choose, require
+from dccm.errors import UserError, choose, require, short
 
+_LONGEST_NAME = 100
+"""Characters: it begins the name of a run's folder."""
 _TEST_SHARE = 0.2
 """Of images without a split, as test images of probes."""
 
@@ -82,8 +84,12 @@ def parse_data_sets(words: Iterable[str]) -> tuple[tuple[str, ...], dict[str, st
     for word in words:
         name, equals, path = word.partition("=")
         if equals:
-            plain = name.replace("_", "").replace("-", "").isalnum()
-            require(plain and path != "", f"datasets must be NAME or NAME=PATH, with a plain name, got '{word}'.")
+            plain = name.replace("_", "").replace("-", "").isalnum() and len(name) <= _LONGEST_NAME
+            require(
+                plain and path != "",
+                f"datasets must be NAME or NAME=PATH, with a plain name of {_LONGEST_NAME} characters at most, got "
+                f"'{short(word)}'.",
+            )
             require(
                 Path(path).exists(), f"There is no file or folder {path} for the data set '{name}'. Correct the path."
             )

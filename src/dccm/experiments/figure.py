@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from dccm.errors import UserError
+from dccm.errors import UserError, visible
 from dccm.files import write_atomically, write_csv
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ MUTED = (
     "#332288", "#cc6677", "#117733", "#88ccee", "#ddcc77", "#882255", "#44aa99", "#aa4499", "#999933", "#777777",
 )  # fmt: skip
 """Tol's muted colours, for as many classes; with a grey."""
+_LONGEST_LABEL = 30
+"""Characters of a name in a legend."""
 LINES = ("-", "--", "-.", ":")
 _FORMATS = ("svg", "pdf", "png")
 _METADATA: dict[str, dict[str, Any]] = {
@@ -187,6 +189,16 @@ def legend_above(axes: "Axes", columns: int) -> None:
 def beside_paper(value: float, paper: str) -> str:
     """A share with three digits, and what the paper prints, if it does."""
     return f"{value:.3f}" + (f" (paper: {paper})" if paper else "")
+
+
+def as_label(name: str) -> str:
+    """A name from a file as a legend may show it: it is no formula, is not left out, and is not longer than the plot.
+
+    Args:
+        name: Of a class; matplotlib takes what is between two $ for mathematics, and _ in front for a hidden name.
+    """
+    name = visible(name if len(name) <= _LONGEST_LABEL else name[:_LONGEST_LABEL] + "...")
+    return (" " if name.startswith("_") else "") + name.replace("$", r"\$")
 
 
 def class_colours(classes: Iterable[str]) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def unfinished(needs: Iterable[Need], results: Results) -> list[Need]:
     def is_left(need: Need) -> bool:
         if not results.is_finished(need.spec):
             return results.failure(need.spec) is None
-        return any(results.measured(need.spec, measure.name) is None for measure in need.measures)
+        return any(results.measured(need.spec, measure) is None for measure in need.measures)
 
     return [need for need in needs if is_left(need)]
 

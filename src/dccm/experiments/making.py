@@ -11,7 +11,6 @@ from dccm.experiments.results import Results
 from dccm.experiments.spec import RunSpec
 from dccm.experiments.targets import Need, Shown, Target
 from dccm.experiments.worker import is_full_disk
-from dccm.locks import locked_file
 
 _OF_IMAGES = ("image_size", "fit")
 """Settings that decide how images are prepared."""
@@ -42,7 +41,7 @@ def make_all(
     """
     require_same_images((need.spec for need in needs), results)
     made = Made({}, {}, dict(missing))
-    with locked_file(results.locks / "page", lambda: True):  # Two processes do not write at once.
+    with results.writing():
         for name, target in targets.items():
             try:
                 shown = target.make(request, results)

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from dccm.arrays import Floats
 
+TOOLS = ("openTSNE", "scikit-learn")
 _PERPLEXITY = 30.0
 """Neighbours of a point, as far as there are enough points."""
 _SEED = 0

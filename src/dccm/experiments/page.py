@@ -51,7 +51,8 @@ def write_page(
 
 def _row(results: Results, spec: RunSpec) -> dict[str, Any]:
     """A run in the list at the end of the page."""
-    result, record = results.run(spec).read_result(), results.record(spec)
+    result, record = results.result(spec), results.record(spec)
+    assert result is not None, "Only finished runs are listed."
     scores = [f"{result.scores[name]:.3f}" for name in _SCORES] if result.scores else [""] * len(_SCORES)
     memory = result.cost.peak_memory_mb
     return {
@@ -62,7 +63,7 @@ def _row(results: Results, spec: RunSpec) -> dict[str, Any]:
         "passes": f"{result.cost.passes:.1f}",
         "seconds": f"{result.cost.seconds:,.0f}",
         "memory": "" if memory is None else f"{memory:,.0f}",
-        "revision": (record.get("revision") or "")[:8],
+        "revision": (record.revision or "")[:8],
     }
 
 

@@ -4,14 +4,15 @@ The paper's classification task (Section 4.1): 10 classes of CIFAR-10, all 100 o
 the images of both splits, so runs of tables of clusters do not do.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 from dccm.data.images import ImageSet
 from dccm.evaluation.probe import ProbeConfig, probe_encoder
+from dccm.experiments.measure import Measure, check_shares
 from dccm.experiments.request import Request
 from dccm.experiments.results import Results
 from dccm.experiments.spec import RunSpec
-from dccm.experiments.targets import Measure
 from dccm.methods.base import encoder_of
 from dccm.runs.directory import RunDirectory
 from dccm.runs.model import Model
@@ -35,10 +36,23 @@ def take_probe(directory: RunDirectory, image_set: ImageSet) -> dict[str, Any]:
     return dict(probed.accuracy) | {"train_images": probed.train_images, "test_images": probed.test_images}
 
 
-PROBE = Measure("probe", take_probe)
+@dataclass(frozen=True)
+class Probed:
+    """What the probe found."""
+
+    conv: float
+    y: float
+    train_images: int = 0
+    test_images: int = 0
+
+    def __post_init__(self) -> None:
+        check_shares("conv and y", (self.conv, self.y))
+
+
+PROBE = Measure("probe", take_probe, Probed)
 
 
 def probe_values(results: Results, runs: list[RunSpec], layer: str) -> tuple[float, ...]:
     """Accuracy of the probe of a layer, for each run of which it is there."""
-    found = [results.measured(run, PROBE.name) for run in runs]
-    return tuple(float(one[layer]) for one in found if one is not None)
+    found = [results.measured(run, PROBE) for run in runs]
+    return tuple(one.conv if layer == "conv" else one.y for one in found if one is not None)

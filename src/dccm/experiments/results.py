@@ -1,19 +1,37 @@
 """The folder of all results: an ordinary run directory for each run, and what was noted about them."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dccm.documents import check, named_if_broken, read_json
+from dccm.documents import check, filled, named_if_broken, read_json
 from dccm.errors import UserError, require
+from dccm.experiments.measure import Found, Measure
+from dccm.experiments.request import known_data_set
 from dccm.experiments.spec import RunSpec
-from dccm.files import write_atomically
+from dccm.files import disk_error, write_atomically
 from dccm.locks import locked_file
 from dccm.runs.directory import RunDirectory
 from dccm.runs.result import RunResult
 
 FORMAT = 1
 """Changes when runs of another version could not stand beside those of this one in a table."""
+_REPAIR = "delete it, and run the same command again"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What was noted of a finished run."""
+
+    spec: dict[str, Any]
+    """Its description."""
+    revision: str | None = None
+    """Of the program; None: it was installed."""
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
 
 
 class Results:
@@ -36,21 +54,38 @@ class Results:
 
     def is_finished(self, spec: RunSpec) -> bool:
         """Whether nothing of the run itself is left to do."""
-        return self._record(spec).is_file()
+        return self._record(spec).is_file() and bool(self.record(spec))
 
     def result(self, spec: RunSpec) -> RunResult | None:
         """The outcome of a finished run in numbers."""
-        return self.run(spec).read_result() if self.is_finished(spec) else None
+        if not self.is_finished(spec):
+            return None
+        directory = self.run(spec)
+        result = directory.read_result()
+        with named_if_broken(directory.result, f"delete {directory.path}, and run the same command again"):
+            for name, wanted in (("method", spec.method), ("preset", spec.preset), ("seed", spec.seed)):
+                found = getattr(result, name)
+                check(found == wanted, f"{name} must be {wanted}, as {directory.path.name} says, got {found!r:.40}")
+            known = known_data_set(spec.dataset)
+            check(
+                (result.dataset or "") in ("", known), f"dataset must be {known or 'null'}, got {result.dataset!r:.40}"
+            )
+            many = spec.limit is not None and result.n_images > spec.limit
+            check(not many, f"n_images must be {spec.limit} at most, got {result.n_images}")
+        return result
 
     def scores(self, spec: RunSpec) -> dict[str, float]:
         """ACC, NMI, ARI of a finished run with labels; empty otherwise."""
         result = self.result(spec)
         return dict(result.scores or {}) if result else {}
 
-    def measured(self, spec: RunSpec, measure: str) -> dict[str, Any] | None:
-        """What a measure of a finished run found, by the measure's name; None: it was not taken."""
-        path = self.measure_file(spec, measure)
-        return _read(path) if path.is_file() else None
+    def measured(self, spec: RunSpec, measure: Measure[Found]) -> Found | None:
+        """What a measure of a finished run found; None: it was not taken."""
+        path = self.measure_file(spec, measure.name)
+        if not path.is_file():
+            return None
+        with named_if_broken(path, _REPAIR):
+            return filled(measure.found, read_json(path))
 
     def measure_file(self, spec: RunSpec, measure: str) -> Path:
         """Where a measure of a run is."""
@@ -63,7 +98,12 @@ class Results:
     def failure(self, spec: RunSpec) -> str | None:
         """Why a run could not be made, in one sentence."""
         path = self._failure(spec)
-        return str(_read(path).get("reason", "it is not known")) if path.is_file() else None
+        if not path.is_file():
+            return None
+        with named_if_broken(path, _REPAIR):
+            reason = _read(path).get("reason")
+            check(isinstance(reason, str), "it has no reason")
+            return str(UserError(str(reason)))  # Of a stranger it could be of any length, and act on a terminal.
 
     def note_failure(self, spec: RunSpec, reason: str, details: str = "") -> None:
         """Keep why a run could not be made."""
@@ -79,9 +119,15 @@ class Results:
         write_atomically(self._record(spec), json.dumps({"spec": spec.document()} | record, indent=1) + "\n")
         self.forget_failure(spec)
 
-    def record(self, spec: RunSpec) -> dict[str, Any]:
-        """What was noted of a finished run: its description, revision of the program, wall time."""
-        return _read(self._record(spec))
+    def record(self, spec: RunSpec) -> Record:
+        """What was noted of a finished run; a later version may note more."""
+        path = self._record(spec)
+        with named_if_broken(path, f"delete {path.parent}, and run the same command again"):
+            document = {name: value for name, value in _read(path).items() if name in Record.__dataclass_fields__}
+            record = filled(Record, document)
+            same = json.dumps(record.spec, sort_keys=True) == json.dumps(spec.document(), sort_keys=True)
+            check(same, "it is of another run than its folder says")
+            return record
 
     def _record(self, spec: RunSpec) -> Path:
         return self.run(spec).path / "experiment.json"
@@ -92,7 +138,8 @@ class Results:
     def open(self) -> None:
         """Make the folder, or see that it is one of this kind and version."""
         if not self._mark.is_file():
-            self._create()
+            self._require_free()
+        self._create()
         found = _read(self._mark).get("format")
         require(
             found == FORMAT,
@@ -100,8 +147,17 @@ class Results:
             "both do not belong into one table. Choose another output folder.",
         )
 
-    def _create(self) -> None:
-        """Make the folder; another process may be at it too."""
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Tables and figures are written by one process after the other."""
+        try:
+            with locked_file(self.locks / "page", lambda: True):
+                yield
+        except OSError as error:
+            again = "then run the same command again"
+            raise disk_error(error, f"write into {self.path}", "finished runs are kept", again, "output") from error
+
+    def _require_free(self) -> None:
         folders = (self.runs, self.failed, self.locks)
         inside = {path.name for path in self.path.iterdir()} if self.path.is_dir() else set()
         known = {self._mark.name, f"{self._mark.name}.partial", *(folder.name for folder in folders)}
@@ -109,11 +165,14 @@ class Results:
             (self.path.is_dir() or not self.path.exists()) and inside <= known,
             f"output must be a folder of results, and {self.path} holds something else. Choose another folder.",
         )
+
+    def _create(self) -> None:
+        """Make what is missing of the folder; another process may be at it too."""
         try:
-            for folder in folders:
+            for folder in (self.runs, self.failed, self.locks):
                 folder.mkdir(parents=True, exist_ok=True)
-            with locked_file(self.locks / "results", lambda: True):
-                if not self._mark.is_file():
+            if not self._mark.is_file():
+                with locked_file(self.locks / "results", lambda: True):
                     write_atomically(self._mark, json.dumps({"format": FORMAT}) + "\n")
         except OSError as error:
             raise UserError(f"Cannot make {self.path}: {error.strerror}. Choose another output folder.") from error
@@ -121,7 +180,7 @@ class Results:
 
 def _read(path: Path) -> dict[str, Any]:
     """A JSON object of ours."""
-    with named_if_broken(path, "delete it, and run the same command again"):
+    with named_if_broken(path, _REPAIR):
         document = read_json(path)
         check(isinstance(document, dict), "no object")
         return dict(document)

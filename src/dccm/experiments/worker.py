@@ -57,6 +57,8 @@ def do(work: Work, need: Need, tell: Tell) -> Outcome:
                 return Outcome("busy")
             reason = results.failure(spec)
             return Outcome("failed", reason) if reason else _done(work, need, tell)
+    except UserError as error:  # Why it failed before cannot be read.
+        return Outcome("stopped", str(error))
     except OSError as error:
         way = "Free some space, or change its permissions"
         return Outcome("stopped", f"Cannot write into {results.path}: {error.strerror}. {way}.")
@@ -70,7 +72,7 @@ def _done(work: Work, need: Need, tell: Tell) -> Outcome:
     except Exception as error:
         if is_full_disk(error):
             return Outcome("stopped", str(error))
-        reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+        reason = str(error) if isinstance(error, UserError) else str(UserError(f"{type(error).__name__}: {error}"))
         work.results.note_failure(need.spec, reason, "" if isinstance(error, UserError) else traceback.format_exc())
         return Outcome("failed", reason)
     return Outcome("finished")
@@ -95,7 +97,7 @@ def _finish(work: Work, need: Need, tell: Tell) -> None:
         spent = {"wall_seconds": time.monotonic() - started, "cpu_seconds": time.process_time() - busy}
         rounded = {name: round(seconds, 3) for name, seconds in spent.items()}
         results.note_finished(spec, {"revision": revision()} | rounded)
-    left = [measure for measure in need.measures if results.measured(spec, measure.name) is None]
+    left = [measure for measure in need.measures if results.measured(spec, measure) is None]
     if left:
         images = images_of(spec, work.data, results.run(spec))
         for measure in left:

@@ -10,6 +10,13 @@ from dccm.evaluation.baseline import Baseline
 from dccm.runs.improved import Improved, improved_from
 from dccm.runs.surety import Surety, surety_from
 
+_SHOWN = {"acc", "nmi", "ari"}
+"""Scores that every page and table shows."""
+_ROUNDING = 1e-6
+"""By which a score may pass its bounds."""
+_MOST = 1e15
+"""Seconds, passes or megabytes; sums of more could have no end."""
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -130,7 +137,11 @@ def _is_number(value: object) -> bool:
 
 
 def _are_scores(value: object) -> bool:
-    return isinstance(value, dict) and all(_is_number(score) for score in value.values())
+    return isinstance(value, dict) and set(value) >= _SHOWN and all(map(_is_score, value.values()))
+
+
+def _is_score(value: object) -> bool:
+    return _is_number(value) and -1 - _ROUNDING <= float(str(value)) <= 1 + _ROUNDING
 
 
 def _is_baseline(value: object) -> bool:
@@ -138,9 +149,13 @@ def _is_baseline(value: object) -> bool:
 
 
 def _is_cost(value: object) -> bool:
-    if not isinstance(value, dict) or not _is_number(value.get("seconds")) or not _is_number(value.get("passes")):
+    if not isinstance(value, dict) or not _is_amount(value.get("seconds")) or not _is_amount(value.get("passes")):
         return False
-    return "peak_memory_mb" in value and (value["peak_memory_mb"] is None or _is_number(value["peak_memory_mb"]))
+    return "peak_memory_mb" in value and (value["peak_memory_mb"] is None or _is_amount(value["peak_memory_mb"]))
+
+
+def _is_amount(value: object) -> bool:
+    return _is_number(value) and 0 <= float(str(value)) <= _MOST
 
 
 _TEXT = ("text", lambda value: isinstance(value, str))
@@ -162,9 +177,12 @@ _RULES: dict[str, tuple[str, Any]] = {
     "n_clusters": _FROM_ONE,
     "seed": _COUNT,
     "settings": _OBJECT,
-    "scores": ("an object of numbers or null", lambda value: value is None or _are_scores(value)),
+    "scores": (
+        "an object of numbers from -1 to 1 with acc, nmi and ari, or null",
+        lambda value: value is None or _are_scores(value),
+    ),
     "baseline": ("null, or an object with its name and scores", lambda value: value is None or _is_baseline(value)),
-    "cost": ("an object with seconds, passes and peak_memory_mb", _is_cost),
+    "cost": ("an object with seconds, passes and peak_memory_mb, from 0 up", _is_cost),
     "warnings": (
         "a list of sentences",
         lambda value: isinstance(value, list) and all(isinstance(w, str) for w in value),

@@ -17,13 +17,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from dccm.data.images import ImageSet
 from dccm.errors import choose
 from dccm.experiments import GROUPS, target_names
+from dccm.experiments.measure import Measure
 from dccm.experiments.request import Request
 from dccm.experiments.results import Results
 from dccm.experiments.spec import RunSpec
-from dccm.runs.directory import RunDirectory
 
 
 class Shown(Protocol):
@@ -44,21 +43,11 @@ class Shown(Protocol):
 
 
 @dataclass(frozen=True)
-class Measure:
-    """Something found out about a finished run that not every run needs; taken once, kept in the run's directory."""
-
-    name: str
-    """In the file's name, `measure-<name>.json`."""
-    take: Callable[[RunDirectory, ImageSet], dict[str, Any]]
-    """A function of a module, given the run and all images of its data set with labels and splits; returns JSON."""
-
-
-@dataclass(frozen=True)
 class Need:
     """A run that a table or figure needs, and what it wants to know of it."""
 
     spec: RunSpec
-    measures: tuple[Measure, ...] = ()
+    measures: tuple[Measure[Any], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ when the run is over.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,10 +15,11 @@ from dccm.data.images import ImageSet
 from dccm.evaluation.metrics import accuracy, nmi
 from dccm.experiments.figure import BLUE, GREY, RED, Figure, beside_paper, legend_above, panels
 from dccm.experiments.followed import kept
+from dccm.experiments.measure import Measure, check_lengths, check_moments, check_shares
 from dccm.experiments.paper import NAMES, printed
 from dccm.experiments.request import Request
 from dccm.experiments.results import Results
-from dccm.experiments.targets import Measure, Need, Target
+from dccm.experiments.targets import Need, Target
 from dccm.runs.directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 SYSTEMS = ("dccm", "dac")
 USUAL = ("cifar10",)
 TITLE = "Figure 1 (c): accuracy of the clusters against epochs"
+_SCORES = ("acc", "nmi")
 _LOOKS = {"DCCM": (BLUE, "-", "o"), "DAC": (RED, "--", "s")}
 
 
@@ -54,7 +57,21 @@ def take_curve(directory: RunDirectory, images: ImageSet) -> dict[str, Any]:
     }
 
 
-CURVE = Measure("curve", take_curve)
+@dataclass(frozen=True)
+class Curve:
+    """The scores at each moment."""
+
+    epoch: list[float]
+    acc: list[float]
+    nmi: list[float]
+
+    def __post_init__(self) -> None:
+        check_moments("epoch", self.epoch)
+        check_lengths("acc and nmi", len(self.epoch), self.acc, self.nmi)
+        check_shares("acc and nmi", [*self.acc, *self.nmi])
+
+
+CURVE = Measure("curve", take_curve, Curve)
 
 
 def needs(request: Request) -> Iterator[Need]:
@@ -87,14 +104,14 @@ def make(request: Request, results: Results) -> Figure:
 
 
 def _curve(request: Request, results: Results, dataset: str, system: str) -> Iterator[Point]:
-    measured = [results.measured(run, CURVE.name) for run in request.over_seeds(system, dataset)]
+    measured = [results.measured(run, CURVE) for run in request.over_seeds(system, dataset)]
     found = [curve for curve in measured if curve]
     paper = (printed("table2", dataset, system) or ["", ""])[1]
-    for epoch in found[0]["epoch"] if found else ():
-        # Runs limited by minutes keep theirs at other epochs, so curves are read between their points.
-        acc, mutual = (
-            [float(np.interp(epoch, curve["epoch"], curve[name])) for curve in found] for name in ("acc", "nmi")
-        )
+    epochs = found[0].epoch if found else []
+    # Runs limited by minutes keep theirs at other epochs, so curves are read between their points.
+    accs, mutuals = ([np.interp(epochs, curve.epoch, getattr(curve, name)) for curve in found] for name in _SCORES)
+    for place, epoch in enumerate(epochs):
+        acc, mutual = ([float(values[place]) for values in many] for many in (accs, mutuals))
         deviation = stdev(acc) if len(acc) > 1 else 0.0
         yield Point(dataset, NAMES[system], epoch, fmean(acc), deviation, fmean(mutual), len(acc), paper)
 

@@ -5,19 +5,21 @@ paper's colours denote "various clusters"; here they are the true classes.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dccm.data.images import ImageSet
-from dccm.experiments.figure import COLUMN_WIDTH, Figure, class_colours
+from dccm.documents import check
+from dccm.experiments.figure import COLUMN_WIDTH, Figure, as_label, class_colours
 from dccm.experiments.followed import kept
-from dccm.experiments.maps import flat_map
+from dccm.experiments.maps import TOOLS, flat_map
+from dccm.experiments.measure import Measure, check_lengths, check_moments
 from dccm.experiments.paper import NAMES
 from dccm.experiments.request import Request
 from dccm.experiments.results import Results
-from dccm.experiments.targets import Measure, Need, Target
+from dccm.experiments.targets import Need, Target
 from dccm.runs.directory import RunDirectory
 from dccm.runs.milestones import Milestone
 
@@ -28,6 +30,9 @@ USUAL = ("cifar10",)
 TITLE = "Figure 3: embedding at different stages"
 POINTS = 2000
 """Images that are drawn: more would hide each other in a picture of this size."""
+STAGES = ("initial", "middle", "final")
+_FARTHEST = 1e6
+"""No place of t-SNE is so far out."""
 _LEGEND = 10
 """Classes up to which they are named."""
 
@@ -47,7 +52,7 @@ class Point(NamedTuple):
 def take_map(directory: RunDirectory, images: ImageSet) -> dict[str, Any]:
     """Initial, middle and final stage."""
     found = [milestone for milestone in kept(directory, images) if milestone.feature is not None]
-    names = ("initial", "middle", "final") if len(found) > 2 else ("initial", "final")
+    names = STAGES if len(found) > 2 else ("initial", "final")
     return _maps(images, dict(zip(names, (found[0], *found[1:-1][:1], found[-1]), strict=True)))
 
 
@@ -67,7 +72,36 @@ def _maps(images: ImageSet, stages: dict[str, Milestone]) -> dict[str, Any]:
     return document
 
 
-MEASURES = {"dccm": Measure("map", take_map), "dac": Measure("final-map", take_final_map)}
+class Stage(NamedTuple):
+    """Places of the images at one moment."""
+
+    name: str
+    epoch: float
+    x: list[float]
+    y: list[float]
+
+
+@dataclass(frozen=True)
+class Maps:
+    """Places of the same images at some moments."""
+
+    classes: list[str]
+    stages: list[Stage]
+    tool: str
+
+    def __post_init__(self) -> None:
+        check(self.tool in TOOLS, f"tool must be {' or '.join(TOOLS)}")
+        check(0 < len(self.classes) <= POINTS, f"classes must be of {POINTS:,} images at most")
+        check_moments("epoch", [stage.epoch for stage in self.stages])
+        names = [stage.name for stage in self.stages]
+        check(len(set(names)) == len(names), "stages must have a name each")
+        for stage in self.stages:
+            check(stage.name in STAGES, f"name must be one of {', '.join(STAGES)}")
+            check_lengths("x and y", len(self.classes), stage.x, stage.y)
+            check(all(abs(place) < _FARTHEST for place in (*stage.x, *stage.y)), "x and y must be places on a map")
+
+
+MEASURES = {"dccm": Measure("map", take_map, Maps), "dac": Measure("final-map", take_final_map, Maps)}
 
 
 def needs(request: Request) -> Iterator[Need]:
@@ -80,7 +114,7 @@ def needs(request: Request) -> Iterator[Need]:
 def make(request: Request, results: Results) -> Figure:
     """Up to four pictures for each data set, two in a row."""
     measured = {
-        (dataset, system): results.measured(request.over_seeds(system, dataset)[0], measure.name)
+        (dataset, system): results.measured(request.over_seeds(system, dataset)[0], measure)
         for dataset in request.datasets_of(USUAL)
         for system, measure in MEASURES.items()
         if system in request.methods_of(list(MEASURES))
@@ -94,7 +128,7 @@ def make(request: Request, results: Results) -> Figure:
     def draw(canvas: "Canvas") -> None:
         _draw(canvas, pictures, several=len(datasets) > 1)
 
-    tools = sorted({found["tool"] for found in measured.values() if found})
+    tools = sorted({found.tool for found in measured.values() if found})
     # It is a picture of one seed, whatever others were asked for.
     said = replace(request, seeds=request.seeds[:1]).sentence()
     notes = f"t-SNE by {', '.join(tools) or 'nothing yet'} of {POINTS:,} images at most; colours are true classes"
@@ -103,10 +137,10 @@ def make(request: Request, results: Results) -> Figure:
     return Figure(TITLE, f"{notes}; {said}.", Point._fields, points, draw, height)
 
 
-def _points(dataset: str, system: str, found: dict[str, Any]) -> Iterator[Point]:
-    for stage in found["stages"]:
-        for x, y, name in zip(stage["x"], stage["y"], found["classes"], strict=True):
-            yield Point(dataset, NAMES[system], stage["name"], stage["epoch"], x, y, name)
+def _points(dataset: str, system: str, found: Maps) -> Iterator[Point]:
+    for stage in found.stages:
+        for x, y, name in zip(stage.x, stage.y, found.classes, strict=True):
+            yield Point(dataset, NAMES[system], stage.name, stage.epoch, x, y, name)
 
 
 def _draw(canvas: "Canvas", pictures: dict[tuple[str, ...], list[Point]], *, several: bool) -> None:
@@ -119,7 +153,7 @@ def _draw(canvas: "Canvas", pictures: dict[tuple[str, ...], list[Point]], *, sev
             own = [point for point in points if point.true_class == name]
             x, y = [point.x for point in own], [point.y for point in own]
             # Points as pixels: as curves they would make files of megabytes.
-            axes.scatter(x, y, s=1.6, color=colour, linewidths=0, rasterized=True, label=name)
+            axes.scatter(x, y, s=1.6, color=colour, linewidths=0, rasterized=True, label=as_label(name))
         where = f"{dataset}, " if several else ""
         axes.set_title(f"({chr(ord('a') + number)}) {system}, {stage}\n{where}epoch {points[0].epoch:g}")
         axes.set(xticks=[], yticks=[])

@@ -5,18 +5,21 @@ of all images, the same at each epoch.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dccm.data.images import ImageSet
+from dccm.documents import check
 from dccm.evaluation.metrics import graph_bcubed
 from dccm.experiments.figure import COLOURS, LINES, Figure, by_dataset, legend_above
 from dccm.experiments.followed import kept
+from dccm.experiments.measure import Measure, check_lengths, check_moments, check_shares
 from dccm.experiments.request import Request
 from dccm.experiments.results import Results
-from dccm.experiments.targets import Measure, Need, Target
+from dccm.experiments.targets import Need, Target
 from dccm.runs.directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -69,7 +72,24 @@ def _curve(prediction: "np.ndarray[Any, Any]", labels: "np.ndarray[Any, Any]", s
     return means
 
 
-GRAPHS = Measure("graphs", take_graphs)
+@dataclass(frozen=True)
+class Graphs:
+    """Precision and recall at each threshold, of each epoch."""
+
+    epoch: list[float]
+    precision: list[list[float]]
+    recall: list[list[float]]
+
+    def __post_init__(self) -> None:
+        check_moments("epoch", self.epoch)
+        check(len(self.epoch) <= CURVES, f"epoch must be {CURVES} at most, got {len(self.epoch):,}")
+        check_lengths("precision and recall", len(self.epoch), self.precision, self.recall)
+        check_lengths("each precision and recall", len(THRESHOLDS), *self.precision, *self.recall)
+        for values in (*self.precision, *self.recall):
+            check_shares("precision and recall", values)
+
+
+GRAPHS = Measure("graphs", take_graphs, Graphs)
 
 
 def needs(request: Request) -> Iterator[Need]:
@@ -94,12 +114,13 @@ def make(request: Request, results: Results) -> Figure:
 
 
 def _points(request: Request, results: Results, dataset: str) -> Iterator[Point]:
-    measured = [results.measured(run, GRAPHS.name) for run in request.over_seeds("dccm", dataset)]
+    measured = [results.measured(run, GRAPHS) for run in request.over_seeds("dccm", dataset)]
     found = [one for one in measured if one]
-    for place, epoch in enumerate(found[0]["epoch"] if found else ()):
-        there = [one for one in found if place < len(one["epoch"])]
+    for place, epoch in enumerate(found[0].epoch if found else ()):
+        there = [one for one in found if place < len(one.epoch)]
         for number, threshold in enumerate(THRESHOLDS):
-            precision, recall = (fmean(one[name][place][number] for one in there) for name in ("precision", "recall"))
+            precision = fmean(one.precision[place][number] for one in there)
+            recall = fmean(one.recall[place][number] for one in there)
             yield Point(dataset, epoch, threshold, precision, recall, len(there))
 
 

@@ -4,6 +4,7 @@ One run with each seed, which keeps its predictions; the share of all images in 
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,10 +14,11 @@ import numpy as np
 from dccm.data.images import ImageSet
 from dccm.experiments.figure import BLUE, ORANGE, Figure, by_dataset, legend_above
 from dccm.experiments.followed import kept
+from dccm.experiments.measure import Measure, check_lengths, check_shares
 from dccm.experiments.paper import numbers
 from dccm.experiments.request import Request
 from dccm.experiments.results import Results
-from dccm.experiments.targets import Measure, Need, Target
+from dccm.experiments.targets import Need, Target
 from dccm.runs.directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -54,7 +56,19 @@ def shares(probability: "np.ndarray[Any, Any]") -> list[float]:
     return [float(share) for share in np.bincount(place, minlength=len(EDGES) - 1) / len(probability)]
 
 
-LARGEST = Measure("largest", take_largest)
+@dataclass(frozen=True)
+class Largest:
+    """The share of images in each interval, at each stage."""
+
+    initial: list[float]
+    final: list[float]
+
+    def __post_init__(self) -> None:
+        check_lengths("initial and final", len(EDGES) - 1, self.initial, self.final)
+        check_shares("initial and final", [*self.initial, *self.final, sum(self.initial), sum(self.final)])
+
+
+LARGEST = Measure("largest", take_largest, Largest)
 
 
 def needs(request: Request) -> Iterator[Need]:
@@ -74,11 +88,11 @@ def make(request: Request, results: Results) -> Figure:
 
 
 def _bars(request: Request, results: Results, dataset: str) -> Iterator[Share]:
-    measured = [results.measured(run, LARGEST.name) for run in request.over_seeds("dccm", dataset)]
+    measured = [results.measured(run, LARGEST) for run in request.over_seeds("dccm", dataset)]
     found = [one for one in measured if one]
     for stage in STAGES if found else ():
         for place, (low, high) in enumerate(pairwise(EDGES)):
-            yield Share(dataset, stage, low, high, fmean(one[stage][place] for one in found), len(found))
+            yield Share(dataset, stage, low, high, fmean(getattr(one, stage)[place] for one in found), len(found))
 
 
 def _findings(bars: list[Share], dataset: str) -> Iterator[str]:

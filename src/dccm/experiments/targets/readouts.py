@@ -6,19 +6,22 @@ to 1.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dccm.arrays import Floats
 from dccm.data.images import ImageSet
+from dccm.documents import check
 from dccm.evaluation.metrics import scores
+from dccm.experiments.measure import Measure, check_shares
 from dccm.experiments.paper import NAMES
 from dccm.experiments.request import Request
 from dccm.experiments.results import Results
 from dccm.experiments.spec import RunSpec
 from dccm.experiments.table import Cell, Column, Table
-from dccm.experiments.targets import Measure, Need, Target
+from dccm.experiments.targets import Need, Target
 from dccm.grouping.readout import KMeansReadout
 from dccm.runs.config import kept_config
 from dccm.runs.directory import RunDirectory
@@ -62,7 +65,28 @@ def _found(model: Model, image_set: ImageSet) -> dict[str, dict[str, float]]:
     return table
 
 
-READOUT = Measure("readouts", take)
+class Scored(NamedTuple):
+    """What k-means found."""
+
+    acc: float
+    nmi: float
+
+
+@dataclass(frozen=True)
+class Readouts:
+    """By scale, of the network as it began and as it is."""
+
+    untrained: dict[str, Scored]
+    trained: dict[str, Scored]
+
+    def __post_init__(self) -> None:
+        for stage in STAGES:
+            scales: dict[str, Scored] = getattr(self, stage)
+            check(set(scales) == set(SCALES), f"{stage} must be of the scales {', '.join(SCALES)}")
+            check_shares(stage, (value for scored in scales.values() for value in scored))
+
+
+READOUT = Measure("readouts", take, Readouts)
 
 
 def needs(request: Request) -> Iterator[Need]:
@@ -92,8 +116,9 @@ def make(request: Request, results: Results) -> Table:
 
 
 def _cells(results: Results, runs: list[RunSpec], stage: str, scale: str) -> list[Cell]:
-    found = [results.measured(run, READOUT.name) for run in runs]
-    return [Cell(tuple(one[stage][scale][name] for one in found if one is not None)) for name in ("acc", "nmi")]
+    found = [results.measured(run, READOUT) for run in runs]
+    scored: list[Scored] = [getattr(one, stage)[scale] for one in found if one is not None]
+    return [Cell(tuple(one.acc for one in scored)), Cell(tuple(one.nmi for one in scored))]
 
 
 TARGET = Target(TITLE, needs, make, USUAL, "beyond")
