@@ -16,6 +16,7 @@ Inputs = Bytes | Halves
 Fit = Literal["crop", "pad", "stretch"]
 """How an image becomes square: crop the longer side to its middle, pad the shorter one with black, or stretch it."""
 
+LARGEST_SIDE = 10_000
 SMALLEST_SIDE = 8
 """Pixels that each side of an image must have at least."""
 USUAL_SIDES = (32, 64, 96)

@@ -15,7 +15,7 @@ from importlib import resources
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from dccm.arrays import SMALLEST_SIDE, Fit
+from dccm.arrays import LARGEST_SIDE, SMALLEST_SIDE, Fit
 from dccm.documents import parse_toml
 from dccm.errors import UserError, choose, did_you_mean, require, short
 
@@ -79,7 +79,7 @@ class DataConfig(Section):
 
     n_clusters: Several = 10
     """K, the number of clusters."""
-    image_size: Annotated[int, Bounds(SMALLEST_SIDE, 10_000)] | None = None
+    image_size: Annotated[int, Bounds(SMALLEST_SIDE, LARGEST_SIDE)] | None = None
     """Side in pixels to which images are brought; None: arrays keep theirs, others get the nearest of 32, 64, 96."""
     encoder: str = "scratch"
     """Pretrained network whose vectors are clustered in the place of images; scratch: the images themselves are."""

@@ -45,6 +45,8 @@ def write_atomically(path: Path, content: bytes | str) -> None:
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """Write a file under another name, flush it to the disk, then give it its name: it is never half there."""
+    if not path.name:  # This folder, or the root of all.
+        raise UserError(f"Cannot write {path}: it is a folder. Name a file.")
     partial = path.with_name(path.name + ".partial")
     try:
         partial.unlink(missing_ok=True)  # Of a kill; or a stranger's link, through which nothing is written.

@@ -232,9 +232,9 @@ def print_reproduced(reproduced: "Reproduced", as_json: bool) -> None:
     for name, reason in missing.items():
         print(visible(f"Missing: {name}. {reason}"))
     if reproduced.shown:
-        print(f"All tables and figures: {results.page}")
+        print(visible(f"All tables and figures: {results.page}"))
     if not reproduced.complete:
-        print(f"Not all could be made; {results.failed} says more, --retry-failed makes failed runs again.")
+        print(visible(f"Not all could be made; {results.failed} says more, --retry-failed makes failed runs again."))
 
 
 def print_csv(header: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> None:

@@ -238,7 +238,7 @@ def probe(
         float | None, typer.Option(help="Draw this share of test images at random, instead of by the source's split.")
     ] = None,
     variant: option.Variant = "",
-    seed: Annotated[int, typer.Option(min=0, help="Decides every random draw.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Decides every random draw.")] = 0,
     class_folders: option.ClassFolders = False,
     data_root: option.DataRoot = None,
     cache: option.Cache = None,

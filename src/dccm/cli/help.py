@@ -1,9 +1,13 @@
 """What `dccm` alone and `dccm -h` say."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from typer import BadParameter
 from typer.core import TyperGroup
+
+from dccm.errors import UserError, short, visible
 
 WELCOME = """\
 dccm groups unlabelled images into clusters. Three things people do:
@@ -16,6 +20,8 @@ dccm groups unlabelled images into clusters. Three things people do:
 "dccm -h" lists all commands, "dccm cluster -h" what one of them takes.
 """
 
+_UsageError: Any = BadParameter.__mro__[1]
+"""Of all that the parser refuses; Typer names no other of its kind."""
 _GROUPS = {
     "From images to clusters": ("cluster", "predict", "demo", "choose-k", "prepare", "embed"),
     "Look and correct": ("serve", "corrections", "export", "report", "judge", "compare", "evaluate", "probe"),
@@ -25,7 +31,20 @@ _OTHERS = "More"
 
 
 class GroupedCommands(TyperGroup):
-    """Lists commands by what people want of them; those that no group names come last."""
+    """Lists commands by what people want of them; those that no group names come last.
+
+    What the parser says of a word that it does not know is a sentence as all others: of an end, and acting on nothing.
+    """
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Read the words before the command's own."""
+        with _in_a_sentence():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the words of the command, and do it."""
+        with _in_a_sentence():
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each group."""
@@ -34,6 +53,17 @@ class GroupedCommands(TyperGroup):
             wide = formatter.width - 6 - max(map(len, self.commands))
             with formatter.section(title):
                 formatter.write_dl([(name, command.get_short_help_str(wide)) for name, command in commands.items()])
+
+
+@contextmanager
+def _in_a_sentence() -> Iterator[None]:
+    try:
+        yield
+    except _UsageError as error:
+        error.message = str(UserError(error.message))
+        if hasattr(error, "option_name"):
+            error.option_name = short(visible(error.option_name))
+        raise
 
 
 def _grouped(names: list[str]) -> Iterator[tuple[str, list[str]]]:

@@ -56,19 +56,23 @@ Device = Annotated[str | None, typer.Option(metavar="NAME", help="auto, cpu, cud
 AnyDevice = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps.")]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Decides every random draw.")]
 Cache = Annotated[Path | None, typer.Option(metavar="FOLDER", help="For prepared images; default $DCCM_CACHE.")]
-Workers = Annotated[int | None, typer.Option(min=1, metavar="N", help="Threads that decode images.")]
+_MOST = 1024
+"""Threads, or processes of one machine."""
+Workers = Annotated[int | None, typer.Option(min=1, max=_MOST, metavar="N", help="Threads that decode images.")]
 AnyOutput = Annotated[
     str | None, typer.Option("-o", "--output", metavar="FOLDER", help="For all that is written; or s3://bucket/out.")
 ]
 ByShard = Annotated[
-    int | None, typer.Option("--processes", min=1, metavar="N", help="Do shards beside each other, a file for each.")
+    int | None,
+    typer.Option("--processes", min=1, max=_MOST, metavar="N", help="Do shards beside each other, a file for each."),
 ]
 Engine = Annotated[
     str | None, typer.Option(metavar="processes|ray", help="Who does shards: this machine, or a Ray cluster.")
 ]
-Readers = Annotated[int | None, typer.Option("--processes", min=1, metavar="N", help="So many read shards.")]
+Readers = Annotated[int | None, typer.Option("--processes", min=1, max=_MOST, metavar="N", help="So many read shards.")]
 Processes = Annotated[
-    int | None, typer.Option("--processes", min=1, metavar="N", help="So many learn together; torchrun for machines.")
+    int | None,
+    typer.Option("--processes", min=1, max=_MOST, metavar="N", help="So many learn together; torchrun for machines."),
 ]
 DataRoot = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Official files of data sets; else downloaded.")]
 Split = Annotated[str, typer.Option(metavar="train|test", help="These images alone.")]

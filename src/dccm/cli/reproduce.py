@@ -11,7 +11,7 @@ from dccm.cli import completion as complete
 from dccm.cli import options as option
 from dccm.cli.app import app
 from dccm.cli.interruption import goes_on_by_itself
-from dccm.errors import require
+from dccm.errors import require, short
 from dccm.experiments import GROUPS, target_names
 
 _TARGETS = f"{', '.join(target_names())}; all: those of the paper; beyond: the others."
@@ -96,12 +96,16 @@ def reproduce(
         sys.exit(1)
 
 
+_DIGITS = 20
+"""Of a seed; `Request` says how large it may be."""
+
+
 def _words(given: list[str] | None) -> list[str]:
     """Words that were repeated, or parted by commas; a comma within a path parts nothing."""
     return [word for part in given or [] for word in re.split(r",(?=[\w:-]+(?:[=,]|$))", part) if word]
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    plain = all(word.strip().isdigit() for word in text.split(","))
-    require(plain, f"seeds must be whole numbers parted by commas, such as 0,1,2, got '{text}'.")
+    plain = all(word.strip().isdecimal() and len(word) < _DIGITS for word in text.split(","))
+    require(plain, f"seeds must be whole numbers parted by commas, such as 0,1,2, got '{short(text)}'.")
     return tuple(dict.fromkeys(int(word) for word in text.split(",")))

@@ -171,7 +171,7 @@ def _require_named(images: Any) -> None:
 def default_output(images: Any, improve: str | Path | None = None) -> Path:
     """The run directory of images for which none is named, or of the run that is improved."""
     if improve is not None:
-        return Path(f"{Path(improve).resolve().name}-improved")
+        return Path(f"{Path(os.path.realpath(improve)).name}-improved")  # Which raises for no link.
     if not isinstance(images, str | Path) or str(images) == "-":
         return Path("dccm-run")
     if isinstance(images, str) and (is_address(images) or has_magic(images)):
@@ -179,7 +179,7 @@ def default_output(images: Any, improve: str | Path | None = None) -> Path:
         images = parts[-1] if parts else "run"
     place = Path(images)
     if place.name in ("", ".."):  # This folder, or the one above it.
-        place = place.resolve()
+        place = Path(os.path.realpath(place))
     # Only files have endings: a folder may be called "photos.2024".
     name = place.name if os.path.isdir(place) else place.stem.removesuffix(".tar")  # noqa: PTH112 (never raises)
     return Path(f"dccm-{name[:100] or 'run'}")

@@ -1,5 +1,6 @@
 """Write a run down for other programs, as corrected."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -119,7 +120,8 @@ def _labels(
 
 def _require_outside(path: Path, directory: RunDirectory) -> None:
     """A run directory holds what the run wrote, and nothing else."""
-    inside = path.resolve().is_relative_to(directory.path.resolve())
+    # Of a link to itself Path.resolve makes an error that names no file.
+    inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(directory.path))
     require(
         not inside, f"The output {path} lies in the run {directory.path}, which stays as it is. Choose another one."
     )

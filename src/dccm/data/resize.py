@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 from PIL import Image, ImageOps
 
-from dccm.arrays import SMALLEST_SIDE, USUAL_SIDES, Bytes, Fit
+from dccm.arrays import LARGEST_SIDE, SMALLEST_SIDE, USUAL_SIDES, Bytes, Fit
 from dccm.errors import require
 
 Size = tuple[int, int]
@@ -32,6 +32,11 @@ def as_size(image_size: int | Size) -> Size:
     """Height and width of what the user calls the size of an image: a side, or both of them."""
     height, width = (image_size, image_size) if isinstance(image_size, Integral) else image_size  # type: ignore[misc]
     require_size((height, width))
+    require(
+        max(height, width) <= LARGEST_SIDE,
+        f"image_size must be {LARGEST_SIDE} pixels at most, got {max(height, width)}. "
+        f"Take {', '.join(map(str, USUAL_SIDES[:-1]))} or {USUAL_SIDES[-1]}.",
+    )
     return int(height), int(width)
 
 

@@ -31,8 +31,11 @@ class Request:
 
     def __post_init__(self) -> None:
         require(bool(self.seeds), "seeds must name at least one, for example 0,1,2.")
-        require(min(self.seeds) >= 0, f"seeds must be whole numbers from 0 up, got {min(self.seeds)}. Use 0,1,2.")
+        for seed in self.seeds:
+            require(0 <= seed <= _LARGEST_SEED, f"seeds must lie in [0, {_LARGEST_SEED}], got {seed}. Use 0,1,2.")
         require(self.limit is None or self.limit >= 2, f"limit_images must be at least 2, got {self.limit}.")
+        many = self.limit is not None and self.limit >= 2**63
+        require(not many, f"limit_images must be a number of 64 bits, got {self.limit}. Leave it out for all images.")
 
     def datasets_of(self, usual: Sequence[str]) -> list[str]:
         """The data sets of a table or figure: those that were asked for, or the usual ones, if they are there."""
@@ -114,6 +117,7 @@ class Request:
         return "; ".join([schedule, images, seeds, *presets, *changed, "last epoch"])
 
 
+_LARGEST_SEED = 2**32 - 1
 _NOTHING = object()
 _FOLLOWED = ("dccm", "dac")
 """Methods into whose runs figures look: as they are on all images they keep predictions, so that tables share them."""
