@@ -16,6 +16,7 @@ from dccm.cli import completion as complete
 from dccm.cli import options as option
 from dccm.cli.help import WELCOME, GroupedCommands
 from dccm.cli.interruption import begun_together, resumable, watched
+from dccm.cli.terminal import lasting_streams
 from dccm.errors import UserError
 from dccm.launched import JointError, ending_at_once, is_silent, last_word, leave, refuse
 
@@ -37,7 +38,7 @@ def main() -> None:
         leave()  # Why is said already, and new processes would come to the same end.
     if is_silent():
         sys.stdout = StringIO()
-    with ending_at_once():
+    with lasting_streams(), ending_at_once():
         _run()
 
 
