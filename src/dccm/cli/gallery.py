@@ -8,6 +8,7 @@ import typer
 
 from dccm.cli import options as option
 from dccm.cli.app import app
+from dccm.cli.interruption import stop_with
 
 _MOST_LINES = 256 * 1024 * 1024
 """Bytes of corrections that are taken over."""
@@ -37,7 +38,10 @@ def serve(
             print(REMOTE.format(host=host), file=sys.stderr)
         print(f"{address}\nOpen this address in a browser; Ctrl-C ends.", flush=True)
 
-    serve(run, host=host, port=port, allow_remote=allow_remote, who=who, arranged=tsne, ready=ready)
+    try:
+        serve(run, host=host, port=port, allow_remote=allow_remote, who=who, arranged=tsne, ready=ready)
+    except KeyboardInterrupt:
+        stop_with("All corrections are kept.")
 
 
 @app.command(epilog="Example: dccm corrections clusters --export corrections.jsonl")

@@ -7,6 +7,7 @@ from typing import Any
 from typer import BadParameter
 from typer.core import TyperGroup
 
+from dccm.cli.interruption import stop_with
 from dccm.errors import UserError, short, visible
 
 WELCOME = """\
@@ -43,8 +44,11 @@ class GroupedCommands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Read the words of the command, and do it."""
-        with _in_a_sentence():
-            return super().invoke(ctx)
+        try:
+            with _in_a_sentence():
+                return super().invoke(ctx)
+        except KeyboardInterrupt:  # Of a command that says nothing else of it, or before it began.
+            stop_with()
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each group."""

@@ -16,17 +16,21 @@ if TYPE_CHECKING:
     from dccm.progress import Display
 
 
+_AGAIN = "Nothing that was there is harmed; give the same command again."
 _GOES_ON = "What is done so far is kept: the same command goes on from there."
 
 
 @contextmanager
 def watched(quiet: bool, advice: str = _GOES_ON) -> Iterator["Display"]:
     """Show progress; Ctrl-C, and other requests to end, stop with a word on how to go on."""
+    with goes_on_by_itself(advice), _shown(quiet) as display:
+        yield display
+
+
+def _shown(quiet: bool) -> "Display":
     from dccm.progress import Display
 
-    nowhere = StringIO() if is_silent() else None
-    with goes_on_by_itself(advice), Display(quiet, nowhere) as display:
-        yield display
+    return Display(quiet, StringIO() if is_silent() else None)
 
 
 @contextmanager
@@ -36,7 +40,7 @@ def goes_on_by_itself(advice: str = _GOES_ON) -> Iterator[None]:
         with _requests_to_end():
             yield
     except KeyboardInterrupt:
-        _stop(advice)
+        stop_with(advice)
 
 
 @contextmanager
@@ -58,19 +62,16 @@ def _requests_to_end() -> Iterator[None]:
 def resumable(output: Path, quiet: bool) -> Iterator["Display"]:
     """The same for a run, which can be resumed once it has begun."""
     from dccm.runs.directory import RunDirectory
-    from dccm.training.loop import InterruptedRunError
 
     try:
-        with watched(quiet) as display:
-            try:
-                yield display
-            except KeyboardInterrupt as stop:
-                if RunDirectory(output).holds_run:
-                    raise InterruptedRunError(None) from stop
-                raise
-    except InterruptedRunError as stop:
-        where = f"The checkpoint is {stop.checkpoint}; go on" if stop.checkpoint else "Go on"
-        _stop(f"{where} with: {_resume_command()}")
+        with _requests_to_end(), _shown(quiet) as display:
+            yield display
+    except KeyboardInterrupt as stop:
+        checkpoint = getattr(stop, "checkpoint", None)  # Of `InterruptedRunError`, which only a run raises.
+        if checkpoint is None and not RunDirectory(output).holds_run:
+            stop_with(_GOES_ON)
+        where = f"The checkpoint is {checkpoint}; go on" if checkpoint else "Go on"
+        stop_with(f"{where} with: {_resume_command()}")
 
 
 def begun_together(processes: int | None, images: Sequence[str]) -> bool:
@@ -86,7 +87,8 @@ def begun_together(processes: int | None, images: Sequence[str]) -> bool:
     return True
 
 
-def _stop(advice: str) -> NoReturn:
+def stop_with(advice: str = _AGAIN) -> NoReturn:
+    """End with a word on what to do."""
     if launched() is not None:  # torchrun wants all processes to end, perhaps for others to go on.
         sys.exit(130)
     with suppress(OSError):  # The terminal may be gone.

@@ -17,9 +17,9 @@ from dccm.experiments.spec import RunSpec
 from dccm.experiments.targets import Need
 from dccm.locks import locked_file
 from dccm.runs.directory import RunDirectory
-from dccm.training.loop import InterruptedRunError
 from dccm.training.progress import OnProgress, Progress, Stage
 
+_FULL = "No room on disk to write into {}; finished runs are kept. Free some space, then run the same command again."
 State = Literal["finished", "failed", "busy", "stopped"]
 """How it ended: as it should; it cannot be made; another process is making it; nothing can be made any more."""
 
@@ -67,11 +67,12 @@ def do(work: Work, need: Need, tell: Tell) -> Outcome:
 def _done(work: Work, need: Need, tell: Tell) -> Outcome:
     try:
         _finish(work, need, tell)
-    except (KeyboardInterrupt, InterruptedRunError):
+    except KeyboardInterrupt:
         return Outcome("stopped", "A run was interrupted; the same command goes on from there.")
     except Exception as error:
         if is_full_disk(error):
-            return Outcome("stopped", str(error))
+            said = str(error) if isinstance(error, UserError) else _FULL.format(work.results.path)
+            return Outcome("stopped", said)
         reason = str(error) if isinstance(error, UserError) else str(UserError(f"{type(error).__name__}: {error}"))
         work.results.note_failure(need.spec, reason, "" if isinstance(error, UserError) else traceback.format_exc())
         return Outcome("failed", reason)

@@ -90,6 +90,8 @@ class RunDirectory:
             return
         require(self.path.is_dir(), f"output must be a folder, and {self.path} is a file. Choose another folder.")
         holds, way = ("a run already", ", or resume that run") if self.holds_run else ("other files", "")
+        if not self.holds_run and (self.path / _LOCK).exists():  # Its holder had found the folder empty.
+            holds, way = "what another command writes, or left when it was killed", ", or delete that one"
         require(
             not any(path.name != _LOCK for path in self.path.iterdir()),
             f"The output folder {self.path} holds {holds}, and nothing is overwritten. Choose another one{way}.",

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,7 +39,8 @@ def write_milestone(folder: Path, milestone: Milestone) -> None:
         arrays["feature"] = milestone.feature
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
-    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(FileNotFoundError):  # Of the run's folder: the next line says it.
+        folder.mkdir(exist_ok=True)
     write_atomically(folder / f"{milestone.images:012d}.npz", buffer.getvalue())
 
 

@@ -89,7 +89,13 @@ class CheckpointFolder:
 
     def save(self, number: int, content: Checkpoint) -> Path:
         """Write a checkpoint, then forget all but the newest two."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(exist_ok=True)
+        except FileNotFoundError as error:  # Made anew it would lack all that the run began with.
+            raise UserError(
+                f"The folder {self.folder.parent} was deleted or moved while a run wrote into it. Move it back and "
+                "resume the run, or begin another one."
+            ) from error
         path = self.folder / f"{number:09d}.safetensors"
         write_tensors(path, content.tensors, asdict(content.position) | {"settings": self.settings})
         for old in self.paths()[_KEPT:]:

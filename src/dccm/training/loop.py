@@ -26,8 +26,11 @@ _BEYOND = 1e15
 """Weights of this size are on their way to infinity."""
 
 
-class InterruptedRunError(Exception):
-    """The user ended the run; `checkpoint` names where it goes on, if it was written."""
+class InterruptedRunError(KeyboardInterrupt):
+    """The user ended the run; `checkpoint` names where it goes on, if it was written.
+
+    Who knows nothing of runs takes it for the Ctrl-C that it was.
+    """
 
     def __init__(self, checkpoint: str | None) -> None:
         super().__init__("interrupted")
