@@ -96,6 +96,7 @@ def _learn(name: str, corpus: Path, seed: int, minutes: float) -> None:
                 del sys.modules[module]
         from tests.fuzz.readers import READERS
 
+    attempt(READERS[name].read, b"")  # What a first reading imports would be a hang on a busy machine.
     flags = [f"-timeout={SECONDS}", f"-rss_limit_mb={MEGABYTES}", f"-seed={seed % 2**31}", "-max_len=40000"]
     flags += [f"-max_total_time={max(1, round(60 * minutes))}", f"-artifact_prefix={FINDINGS / name}{os.sep}"]
     atheris.Setup([sys.argv[0], *flags, "-print_final_stats=0", str(corpus)], lambda b: attempt(READERS[name].read, b))
