@@ -73,7 +73,7 @@ def test_ablations_leave_out_their_terms(settings: dict[str, Any], active: set[s
 def test_without_perturbed_weight_no_image_is_perturbed_in_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     losses = []
     for factor in (0.0, 1.0):
-        monkeypatch.setattr("dccm.methods.dccm.apply", lambda images, _, factor=factor: images * factor)
+        monkeypatch.setattr("dccm.data.perturb.apply", lambda images, _, factor=factor: images * factor)
         losses.append([float(update.loss.detach()) for update in updates_of(model(perturbed_weight=0.0))])
     assert losses[0] == losses[1]
 
@@ -112,7 +112,7 @@ def test_every_choice_trains_with_finite_gradients(settings: dict[str, Any]) -> 
 def test_targets_come_from_clean_images_only(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = []
     for factor in (0.0, 1.0):
-        monkeypatch.setattr("dccm.methods.dccm.apply", lambda images, _, factor=factor: images * factor)
+        monkeypatch.setattr("dccm.data.perturb.apply", lambda images, _, factor=factor: images * factor)
         watched = updates_of(model())[0].watched
         assert watched is not None
         counts.append(watched.cluster_sizes.tolist())
@@ -153,7 +153,7 @@ def test_the_sum_reading_weighs_labels_by_one_over_the_mini_batch() -> None:
 
 def test_views_apart_have_statistics_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then whatever happens to the perturbed images changes nothing about the clean ones."""
-    monkeypatch.setattr("dccm.methods.dccm.apply", lambda images, _: images * 0)
+    monkeypatch.setattr("dccm.data.perturb.apply", lambda images, _: images * 0)
     found = {}
     for joint in (True, False):
         weights: dict[str, Any] = {"perturbed_weight": 1e-30, "information_weight": 0, "label_weight": 0}

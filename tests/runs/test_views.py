@@ -56,7 +56,7 @@ def test_a_perturbed_copy_is_one_of_the_views() -> None:
     assert isinstance(method, DCCMMethod)
     looks = torch.stack([torch.full((20, 6, 1, 1), float(number)) for number in range(3)])
     batch = Batch(torch.zeros(20, 6, 1, 1), torch.arange(20), torch.Generator().manual_seed(0), views=looks)
-    drawn = method._perturbed(batch)
+    drawn = method._perturbed(batch)(torch.arange(20))
     assert (drawn == drawn[:, :1]).all()
     assert set(drawn[:, 0, 0, 0].tolist()) == {0.0, 1.0, 2.0}
 

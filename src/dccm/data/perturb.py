@@ -89,6 +89,24 @@ def apply(images: Tensor, perturbation: Perturbation) -> Tensor:
     return shifted.contiguous(memory_format=suggested_format(images))
 
 
+def perturbed_rows(images: Tensor, index: Tensor, perturbation: Perturbation, rows: slice) -> Tensor:
+    """Some of the images, perturbed.
+
+    Args:
+        images: All, (B, C, H, W).
+        index: Which of them, (b,).
+        perturbation: Of all.
+        rows: Which of those are wanted; the others are made room for, and no more.
+    """
+    wanted = index[rows]
+    found = apply(images[wanted], perturbation.rows(wanted))
+    if len(found) == len(index):
+        return found
+    spread = found.new_empty(len(index), *found.shape[1:]).contiguous(memory_format=suggested_format(images))
+    spread[rows] = found
+    return spread
+
+
 def suggested_format(images: Tensor) -> torch.memory_format:
     """The memory format that a batch of images is in."""
     last = images.is_contiguous(memory_format=torch.channels_last)

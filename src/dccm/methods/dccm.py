@@ -5,9 +5,9 @@ and the perturbed images learn from that, together with the triplet mutual infor
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ from dccm.correlations.pseudo_label import LabelLoss
 from dccm.correlations.targets import Targets, mine
 from dccm.correlations.triplets import PairStrategy, draw_pairs, joined, own_pairs
 from dccm.data.loader import Batch, Loader, equal_parts
-from dccm.data.perturb import PerturbationConfig, apply, draw
+from dccm.data.perturb import PerturbationConfig, draw, perturbed_rows
 from dccm.errors import require
 from dccm.grouping.readout import KMeansReadout
 from dccm.methods.base import GradientMethod, predictions_of
@@ -120,6 +120,10 @@ class DCCMConfig(Section):
         return self.clean_weight + self.perturbed_weight > 0
 
 
+Views = dict[str, Tensor]
+"""The images of a mini-batch by view, `clean` and `perturbed`, (B, C, H, W) each."""
+
+
 class DCCMMethod(GradientMethod[DCCMConfig]):
     """Encoder and critic, learning from what is mined."""
 
@@ -172,27 +176,40 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
             return self.known.told(predictions_of(self.encoder, batch.images), batch.index)
         return self.mined.rows[batch.index.to(self.mined.rows.device)]
 
-    def _mini_batches(self, batch: Batch) -> Iterator[tuple[Tensor, "Views"]]:
-        """Places in the large batch, and the images there, clean and perturbed; all of them once per use."""
+    def _mini_batches(self, batch: Batch) -> Iterator[tuple[Tensor, Views]]:
+        """Places in the large batch, and the views of the images there; all of them once per use."""
         count = len(batch.images)
         parts = equal_parts(count, self.config.mini_batch)
         for _ in range(max(self.config.uses, math.ceil(self.config.fewest_steps / parts))):
-            perturbed = self._perturbed(batch)
+            seen_by = {"clean": batch.images.__getitem__, "perturbed": self._perturbed(batch)}
             order = torch.randperm(count, generator=batch.generator, device=batch.images.device)
             for index in order.tensor_split(parts):
-                yield index, Views(batch.images[index], perturbed[index])
+                yield index, {name: seen_by[name](index) for name in self._views()}
 
-    def _perturbed(self, batch: Batch) -> Tensor:
-        """Another look at each image: turned, shifted and zoomed, or a random one of the views that an encoder saw."""
+    def _perturbed(self, batch: Batch) -> Callable[[Tensor], Tensor]:
+        """Another look at images by their places: turned, shifted and zoomed, or one of the views that an encoder saw.
+
+        All is drawn at once, and done to a mini-batch while it is in the cache.
+        """
         if batch.views is not None:
             rows = torch.arange(len(batch.images), device=batch.images.device)
             drawn = torch.randint(len(batch.views), rows.shape, generator=batch.generator, device=rows.device)
-            return batch.views[drawn, rows]
+            return batch.views[drawn, rows].__getitem__
         if self.shape.is_vector or self.config.finetuning.finetune:
-            return batch.images  # What an encoder made of them cannot be turned.
-        return apply(batch.images, draw(batch.images.shape, self.config.perturbation, batch.generator))
+            return batch.images.__getitem__  # What an encoder made of them cannot be turned.
+        look = draw(batch.images.shape, self.config.perturbation, batch.generator)
+        behind = len(self._views()) - 1 if self.config.joint_views else 0
+        return lambda index: perturbed_rows(
+            batch.images, index, look, self.workers.own_rows(len(index), behind * len(index))
+        )
 
-    def _terms(self, views: "Views", targets: Targets, generator: torch.Generator) -> LossTerms:
+    def _views(self) -> list[str]:
+        """The views that the losses need, the clean one first."""
+        config = self.config
+        clean = config.clean_weight > 0 or config.robustness == "invariance" or not config.learns_clusters
+        return ["clean"] * clean + ["perturbed"] * (config.perturbed_weight > 0)
+
+    def _terms(self, views: Views, targets: Targets, generator: torch.Generator) -> LossTerms:
         """The three terms of Eq. (15) on one mini-batch."""
         outputs = self._encoded(views)
         graph = label = targets.similarity.new_zeros(())
@@ -202,21 +219,14 @@ class DCCMMethod(GradientMethod[DCCMConfig]):
                 graph, label = graph + weight * more_graph, label + weight * more_label
         return LossTerms(graph, label, self._information(next(iter(outputs.values())), targets, generator))
 
-    def _encoded(self, views: "Views") -> dict[str, EncoderOutput]:
-        """What the encoder says of each view that the losses need, the clean one first."""
-        needed = {
-            "clean": self.config.clean_weight > 0
-            or self.config.robustness == "invariance"
-            or not self.config.learns_clusters,
-            "perturbed": self.config.perturbed_weight > 0,
-        }
-        wanted = [name for name, needs in needed.items() if needs]
-        images = [getattr(views, name) for name in wanted]
+    def _encoded(self, views: Views) -> dict[str, EncoderOutput]:
+        """What the encoder says of each view."""
         if not self.config.joint_views:
-            return {name: self.known.among(self.encoder(view)) for name, view in zip(wanted, images)}
-        output = self.known.among(self.encoder(torch.cat(images)))
-        by_view = zip(*(rows_of_views(layer, len(wanted), len(images[0]), self.workers.place) for layer in output))
-        return {name: EncoderOutput(*layers) for name, layers in zip(wanted, by_view)}
+            return {name: self.known.among(self.encoder(view)) for name, view in views.items()}
+        images = next(iter(views.values()))
+        output = self.known.among(self.encoder(torch.cat(list(views.values()))))
+        by_view = zip(*(rows_of_views(layer, len(views), len(images), self.workers.place) for layer in output))
+        return {name: EncoderOutput(*layers) for name, layers in zip(views, by_view)}
 
     def _supervised(self, view: str, outputs: dict[str, EncoderOutput], targets: Targets) -> tuple[Tensor, Tensor]:
         """Graph and label loss of one view; Eq. (11) puts the invariance in their place on perturbed images."""
@@ -275,10 +285,3 @@ def _require_suits(shape: ImageShape, config: DCCMConfig) -> None:
         "deep_feature must be 'logits' for an information_weight on vectors of a pretrained encoder, as their "
         f"components do not learn, got '{config.deep_feature}'. Set it, or information_weight = 0.",
     )
-
-
-class Views(NamedTuple):
-    """The images of a mini-batch, (B, C, H, W) each."""
-
-    clean: Tensor
-    perturbed: Tensor

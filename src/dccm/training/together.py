@@ -53,6 +53,11 @@ class SeveralWorkers(Workers):
         """Unless it is part of what is divided already, or there are fewer rows than workers."""
         return not self._inside and rows >= self.place.of
 
+    def own_rows(self, count: int, before: int = 0) -> slice:
+        """Every so many, as in `own`; all of them where nothing is divided."""
+        rank, of = self.place
+        return slice((rank - before) % of, None, of) if self.averages and before + count >= of else slice(None)
+
     @contextmanager
     def dividing(self) -> Iterator[None]:
         """What is computed here is computed on this worker's rows."""
