@@ -22,7 +22,7 @@ from dccm.correlations.targets import mine
 from dccm.data.loader import Batch
 from dccm.machine import keep_memory
 from dccm.methods.base import predictions_of
-from dccm.methods.dccm import DCCMMethod, Views
+from dccm.methods.dccm import DCCMMethod
 from dccm.networks import product
 from dccm.networks.critic import HIDDEN
 from dccm.runs.model import Model
@@ -71,20 +71,19 @@ def parts_of_a_step(rounds: int) -> dict[str, float]:
     prediction = predictions_of(method.encoder, images)
     targets = mine(prediction, graph_threshold=0.5, label_threshold=0.9)
     index = torch.randperm(LARGE)[:MINI]
-    views, rows = Views(images[index], method._perturbed(batch)[index]), targets.rows(index)
+    views, rows = {"perturbed": method._perturbed(batch)(index)}, targets.rows(index)
     outputs = method._encoded(views)
     optimizer = method.optimizers["all"]
     found = least(
         {
             "mining": lambda: predictions_of(method.encoder, images),
-            "perturbation": lambda: method._perturbed(batch),
+            "perturbation": lambda: method._perturbed(batch)(index),
             "encoder, forward": lambda: method._encoded(views),
             "critic, forward and back": lambda: method._information(outputs["perturbed"], rows, batch.generator),
         },
         rounds,
     )
     found["mining"] /= STEPS * USES
-    found["perturbation"] /= STEPS
     found["backward, without the critic's pairs"] = found["optimizer"] = float("inf")
     for _ in range(rounds):
         terms = method._terms(views, rows, batch.generator)

@@ -57,7 +57,8 @@ def suiting(method: str) -> dict[str, Any]:
 
 def learnt(learner: GradientMethod[Any], workers: Workers) -> tuple[dict[str, Tensor], list[float]]:
     """Gradients of the first update, and the losses of all those of a large batch."""
-    rows = np.random.default_rng(3).integers(0, 256, (22, *SHAPE[1:], SHAPE[0]), dtype=np.uint8)
+    # With many other numbers a start meets partners that are equally near, among which rounding chooses.
+    rows = np.random.default_rng(5).integers(0, 256, (22, *SHAPE[1:], SHAPE[0]), dtype=np.uint8)
     loader = DoubleLoader(rows, batch_size=22, seed=1, device=torch.device("cpu"))
     first: dict[str, Tensor] = {}
     losses = []

@@ -20,6 +20,10 @@ from dccm.training.workers import Workers
 _STEPS = ("forward", "feature_map", "conv", "feature")
 """What methods call of a network: all of it, or one of the steps of an encoder."""
 
+_HEADS = ("hidden",)
+"""Layers of a network from which on each row is a short vector: all rows are sooner computed by everyone than the
+statistics of their batch norms are told."""
+
 
 @contextmanager
 def divided(learner: GradientMethod[Any], workers: Workers) -> Iterator[None]:
@@ -34,6 +38,9 @@ def divided(learner: GradientMethod[Any], workers: Workers) -> Iterator[None]:
                 for name in _STEPS:
                     if ismethod(getattr(network, name, None)):
                         stack.enter_context(_set(network, name, partial(_shared, workers, getattr(network, name))))
+                for name in _HEADS:
+                    if isinstance(head := getattr(network, name, None), nn.Module):
+                        stack.enter_context(_set(head, "forward", partial(workers.on_all, head.forward)))
                 for norm in network.modules():
                     if isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d):
                         stack.enter_context(_set(norm, "forward", partial(workers.norm, norm, norm.forward)))
@@ -54,13 +61,13 @@ def _shared(workers: SeveralWorkers, compute: Callable[..., Any], *inputs: Tenso
     if not workers.divides(count):
         return compute(*inputs)
     own = [workers.own(rows) for rows in inputs]
-    with workers.dividing():
+    with workers.dividing(count):
         found = compute(*own)
     if isinstance(found, Tensor):
-        return workers.whole([found], count)[0]
+        return found if len(found) == count else workers.whole([found], count)[0]
     # A named tuple, of which the maps stay.
-    places = [place for place, rows in enumerate(found) if rows.ndim <= 2]
-    whole = workers.whole([found[place] for place in places], count)
+    places = [place for place, rows in enumerate(found) if rows.ndim <= 2 and len(rows) < count]
+    whole = workers.whole([found[place] for place in places], count) if places else []
     return found._replace(**{found._fields[place]: rows for place, rows in zip(places, whole, strict=True)})
 
 

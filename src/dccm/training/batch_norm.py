@@ -85,32 +85,32 @@ class _Normed(torch.autograd.Function):
             return (None,) * 8
         rows, weight, mean, variance, count = context.saved_tensors
         slope, epsilon = grad_outputs[0].contiguous(memory_format=_format_of(rows)), context.epsilon
-        own, of_weight, of_bias = _as_if_fixed(slope, rows, weight, mean, variance, epsilon)
+        of_weight, of_bias = _of_scale_and_shift(slope, rows, mean, variance, epsilon)
         sums = torch.cat([of_weight, of_bias])
         context.add_up(sums)
         along, level = (sums / count.to(sums.dtype)).chunk(2)
         inverse = (variance + epsilon).rsqrt()
         scale = inverse if weight is None else inverse * weight.to(inverse.dtype)
-        # scale * (level + normed * along), with normed = (rows - mean) * inverse, as one factor and one shift.
-        factor = scale * along * inverse
-        shift = scale * level - factor * mean
+        # scale * (slope - level - normed * along), with normed = (rows - mean) * inverse, as two factors and one shift.
+        factor = -scale * along * inverse
+        shift = -scale * level - factor * mean
         shape = (1, -1, *(1 for _ in rows.shape[2:]))
-        own = own - torch.addcmul(shift.view(shape), rows, factor.view(shape)).to(own.dtype)
+        own = torch.addcmul(shift.view(shape), rows, factor.view(shape))
+        own = own.addcmul_(slope, scale.view(shape)).to(rows.dtype)
         learnt = (None, None) if weight is None else (of_weight.to(weight.dtype), of_bias.to(weight.dtype))
         return (own, *learnt, None, None, None, None, None)
 
 
-def _as_if_fixed(
-    slope: Tensor, rows: Tensor, weight: Tensor | None, mean: Tensor, variance: Tensor, epsilon: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of rows, scale and shift if the statistics were given numbers."""
+def _of_scale_and_shift(
+    slope: Tensor, rows: Tensor, mean: Tensor, variance: Tensor, epsilon: float
+) -> tuple[Tensor, Tensor]:
+    """Gradients of a scale and a shift of each channel, from this worker's rows, (C,)."""
     if not len(rows):
-        return slope, torch.zeros_like(mean), torch.zeros_like(mean)
-    scale = torch.ones_like(mean) if weight is None else weight
-    found: tuple[Tensor, Tensor, Tensor] = torch.ops.aten.native_batch_norm_backward(
-        slope, rows, scale, mean, variance, None, None, False, epsilon, [True, True, True]
+        return torch.zeros_like(mean), torch.zeros_like(mean)
+    _, of_scale, of_shift = torch.ops.aten.native_batch_norm_backward(
+        slope, rows, torch.ones_like(mean), mean, variance, None, None, False, epsilon, [False, True, True]
     )
-    return found
+    return of_scale, of_shift
 
 
 def _format_of(rows: Tensor) -> torch.memory_format:

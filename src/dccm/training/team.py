@@ -88,6 +88,25 @@ def _lost() -> Iterator[None]:
 
 
 @contextmanager
+def _patient_threads() -> Iterator[None]:
+    """Threads that begin here wait for a free processor when they wake, instead of taking that of another.
+
+    A thread of gloo that takes the processor of one which is just about to send waits for the same lock, and tries it
+    again and again until its turn is over: up to three milliseconds for a message that takes a tenth of one.
+    """
+    if not hasattr(os, "SCHED_BATCH") or os.sched_getscheduler(0) != os.SCHED_OTHER:
+        yield
+        return
+    with suppress(OSError):  # Where it may not be said, messages are slower.
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+@contextmanager
 def joined() -> Iterator[Workers]:
     """The processes of this command, until all of it is done: this one alone, unless torchrun started it.
 
@@ -99,8 +118,9 @@ def joined() -> Iterator[Workers]:
         return
     workers = None
     try:
-        workers = _connected(told)
-        yield workers
+        with _patient_threads():
+            workers = _connected(told)
+            yield workers
     except LostWorkerError:
         raise SystemExit(1) from None  # torchrun replaces all; who is to blame has said so.
     except UserError as error:

@@ -48,6 +48,7 @@ class SeveralWorkers(Workers):
         self.averages = False
         """Whether anything is divided, so that gradients differ."""
         self._inside = False
+        self._count = 0
 
     def divides(self, rows: int) -> bool:
         """Unless it is part of what is divided already, or there are fewer rows than workers."""
@@ -59,9 +60,9 @@ class SeveralWorkers(Workers):
         return slice((rank - before) % of, None, of) if self.averages and before + count >= of else slice(None)
 
     @contextmanager
-    def dividing(self) -> Iterator[None]:
-        """What is computed here is computed on this worker's rows."""
-        self._inside = True
+    def dividing(self, count: int) -> Iterator[None]:
+        """What is computed here is computed on this worker's rows, of so many in all."""
+        self._inside, self._count = True, count
         try:
             yield
         finally:
@@ -77,6 +78,14 @@ class SeveralWorkers(Workers):
         """
         return batch_norm(norm, rows, self.team.add_up) if self._inside and norm.training else usual(rows)
 
+    def on_all(self, compute: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
+        """Compute on all rows from here on, by every worker, where they were divided."""
+        if not self._inside:
+            return compute(rows)
+        whole = self.whole([rows], self._count)[0]
+        self._inside = False
+        return compute(whole)
+
     def own(self, rows: Tensor) -> Tensor:
         """Every `count`-th row: clean and perturbed images, which lie behind each other, are divided evenly."""
         return _Own.apply(rows, self)  # type: ignore[no-untyped-call, no-any-return]
@@ -90,22 +99,29 @@ class SeveralWorkers(Workers):
         return _Handed.apply(value, self)  # type: ignore[no-untyped-call, no-any-return]
 
     def total(self, value: Tensor) -> Tensor:
-        """The sum over all workers."""
-        return _Total.apply(value, self)  # type: ignore[no-untyped-call, no-any-return]
+        """What stands for the sum over all workers until they talk next: the mean of it over them is that sum."""
+        return value * self.place.of
 
-    def average_gradients(self, optimizer: torch.optim.Optimizer) -> None:
-        """The mean over all workers, all weights in one go."""
+    def average(self, optimizer: torch.optim.Optimizer, values: Sequence[Tensor] = ()) -> None:
+        """All gradients and values in one go."""
         if not self.averages:
             return
         weights = [weight for group in optimizer.param_groups for weight in group["params"]]
-        gradients = [weight.grad for weight in weights if weight.grad is not None]
-        if not gradients:
+        learnt = [weight for weight in weights if weight.grad is not None]
+        # In the order in which they lie in memory, which is copied sooner.
+        dense = [_as_it_lies(weight.grad) for weight in learnt if weight.grad is not None]
+        numbers = [value.detach().view(1) for value in values]
+        if not dense:
             return
-        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        flat = torch.cat([tensor.flatten() for tensor in dense + numbers])
         self.team.add_up(flat)
         flat /= self.place.of
-        for gradient, mean in zip(gradients, flat.split([gradient.numel() for gradient in gradients]), strict=True):
-            gradient.copy_(mean.view_as(gradient))
+        means = flat.split([tensor.numel() for tensor in dense + numbers])
+        for weight, like, mean in zip(learnt, dense, means[: len(learnt)], strict=True):
+            found = mean.view(like.shape)
+            weight.grad = found if like.shape == weight.shape else found.permute(0, 3, 1, 2)
+        for number, mean in zip(numbers, means[len(learnt) :], strict=True):
+            number.copy_(mean)
 
     def same(self, value: _Value) -> _Value:
         """The first worker's number, truth value or text."""
@@ -191,20 +207,10 @@ class _Handed(torch.autograd.Function):
         return slope / workers.place.of, None
 
 
-class _Total(torch.autograd.Function):
-    """Parts of a sum -> the sum; back: the gradient to each part, in the units of what is divided."""
-
-    @staticmethod
-    def forward(context: Any, value: Tensor, workers: SeveralWorkers) -> Tensor:
-        context.workers = workers
-        total = value.clone()
-        workers.team.add_up(total)
-        return total
-
-    @staticmethod
-    def backward(context: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        workers: SeveralWorkers = context.workers
-        return grad_outputs[0] * workers.place.of, None
+def _as_it_lies(tensor: Tensor) -> Tensor:
+    """A tensor with the order of axes that it has in memory."""
+    last = tensor.ndim == 4 and not tensor.is_contiguous() and suggested_format(tensor) == torch.channels_last
+    return tensor.permute(0, 2, 3, 1) if last else tensor
 
 
 def _every(rows: Tensor, place: Place) -> Tensor:

@@ -26,10 +26,10 @@ class Update:
     """State of the clusters, from methods that have some; one per large batch."""
 
     def step(self, workers: Workers) -> None:
-        """Let the optimizer follow the gradient of the loss, averaged over all workers."""
+        """Let the optimizer follow the gradient of the loss, averaged over all workers as the loss itself is."""
         self.optimizer.zero_grad(set_to_none=True)
         self.loss.backward()
-        workers.average_gradients(self.optimizer)
+        workers.average(self.optimizer, [self.loss, *self.terms.values()])
         self.optimizer.step()
 
 

@@ -1,6 +1,6 @@
 """The processes that train together. Whatever must be divided, brought together or done only once goes through here."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
@@ -35,7 +35,7 @@ class Workers:
         """Whether this process writes files and shows progress."""
         return self.place.rank == 0
 
-    def own_rows(self, count: int, before: int = 0) -> slice:
+    def own_rows(self, count: int, before: int = 0) -> slice:  # noqa: ARG002
         """Which of so many rows, that lie behind others in a batch, this process takes through a network."""
         return slice(None)
 
@@ -44,11 +44,11 @@ class Workers:
         return value
 
     def total(self, value: Tensor) -> Tensor:
-        """The sum of a value that each has a part of."""
+        """The sum of a value that each has a part of; `average` makes it so."""
         return value
 
-    def average_gradients(self, optimizer: torch.optim.Optimizer) -> None:
-        """Replace the gradients of an optimizer's weights by their mean over all workers."""
+    def average(self, optimizer: torch.optim.Optimizer, values: Sequence[Tensor] = ()) -> None:
+        """Replace the gradients of an optimizer's weights, and some numbers, by their mean over all workers."""
 
     def same(self, value: _Value) -> _Value:
         """What the first worker says, for what workers may see differently, such as the time."""
