@@ -1,5 +1,7 @@
 """Several processes as torchrun starts them: same bits after a kill, one that writes, one sentence for a mistake."""
 
+import json
+import re
 import signal
 import socket
 import time
@@ -8,11 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dccm.commands.cluster import cluster
+from dccm.corrections.change import Change
+from dccm.corrections.of_run import corrected, open_log
+from dccm.runs.directory import RunDirectory
+from tests.commands.test_vectors import coloured
+from tests.networks.weights import write_weights
 from tests.processes import Command
+from tests.test_cli import dccm
 
-TINY = ["-k", "3", "--preset", "paper", "--epochs", "2"]
-for setting in ("width=0.05", "batch_size=20", "mini_batch=10", "critic_positions=1", "checkpoint_minutes=0"):
-    TINY += ["--set", setting]
+SMALL = {"width": 0.05, "batch_size": 20, "mini_batch": 10, "critic_positions": 1, "checkpoint_minutes": 0, "epochs": 2}
+TINY = ["-k", "3", "--preset", "paper"]
+for name, value in SMALL.items():
+    TINY += ["--set", f"{name}={value}"]
 
 
 @pytest.fixture
@@ -105,4 +115,53 @@ def test_what_several_processes_cannot_do_is_said_once(
     assert (code, *second) == (2, 2, "")
     assert said.count("dccm: ") == 1
     assert sentence in said
+    assert not (tmp_path / "run").exists()
+
+
+def both(folder: Path, patch: pytest.MonkeyPatch, *words: str) -> str:
+    """What the first of two processes says of a command that has to succeed."""
+    (code, said), (other, nothing) = Started(folder, patch, [*words], [*words]).end()
+    assert (code, other, nothing) == (0, 0, ""), said + nothing
+    return said
+
+
+def test_processes_choose_one_number_of_clusters(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = [word if word != "3" else "2..4" for word in TINY]
+    said = both(tmp_path, monkeypatch, "cluster", str(images), *words, "-o", str(tmp_path / "run"))
+    choice = json.loads((tmp_path / "run" / "choice.json").read_text())
+    assert f"K = {choice['suggestion']} suggested from 2..4" in said
+
+
+def test_processes_learn_on_from_what_people_corrected(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = cluster(images, 3, output=tmp_path / "run", preset="paper", settings=SMALL).directory
+    log = open_log(directory, directory.read_assignments(), 3)
+    log.write([("ann", Change(kind="move", images=(0, 5, 50), cluster=1))])
+    log.close()
+    words = ["cluster", str(images), "--improve", str(tmp_path / "run"), "--budget", "passes:2"]
+    both(tmp_path, monkeypatch, *words, "-o", str(tmp_path / "better"))
+    better = RunDirectory(tmp_path / "better")
+    assert json.loads(better.result.read_text())["improved"]["labels"] == 3
+    assert np.flatnonzero(corrected(better, better.read_assignments(), 3).placed).tolist() == [0, 5, 50]
+
+
+def test_processes_train_a_block_of_a_pretrained_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "images.npy", coloured(18).images)
+    encoder = f"file:{write_weights(tmp_path / 'own.safetensors')}"
+    words = ["cluster", str(tmp_path / "images.npy"), "-k", "3", "--encoder", encoder, "--epochs", "2"]
+    for setting in ("finetune=1", "mini_batch=6", "checkpoint_minutes=0"):
+        words += ["--set", setting]
+    said = both(tmp_path, monkeypatch, *words, "-o", str(tmp_path / "run"))
+    assert "18 images in 3 clusters" in said
+
+
+def test_more_processes_than_cores_are_refused_before_any_begins(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("dccm.commands.processes._launch", lambda *_: pytest.fail("Processes began."))
+    words = ["cluster", images, "-k", 3, "--processes", 4096, "-o", tmp_path / "run"]
+    assert dccm(*words, monkeypatch=monkeypatch) == 2
+    said = capsys.readouterr().err
+    assert re.search(r"processes must be \d+ at most, as this machine has \d+ cores? and \d+ GPUs?, got 4096\.", said)
     assert not (tmp_path / "run").exists()

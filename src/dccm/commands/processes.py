@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
-from dccm.errors import UserError
+from dccm.errors import UserError, counted, require
 from dccm.launched import LAST_WORD
 
 _RESTARTS = 10
@@ -25,6 +25,7 @@ def do_together(processes: int, words: Sequence[str]) -> None:
         processes: How many.
         words: Of the command line, behind `dccm`.
     """
+    _require_room(processes)
     with TemporaryDirectory(prefix="dccm-") as folder:
         word = Path(folder) / "word"
         with _environment(_told_to_processes(processes, word)):
@@ -33,15 +34,33 @@ def do_together(processes: int, words: Sequence[str]) -> None:
             raise UserError(word.read_text(encoding="utf-8"))
 
 
+def _require_room(processes: int) -> None:
+    """Refuse more processes than can work at a time; two show on any machine what several do."""
+    cores = _cores()
+    if processes <= max(2, cores):
+        return
+    from torch.cuda import device_count
+
+    gpus = device_count()
+    require(
+        processes <= gpus,
+        f"processes must be {max(2, cores, gpus)} at most, as this machine has {counted(cores, 'core')} and "
+        f"{counted(gpus, 'GPU')}, got {processes}. More machines begin with torchrun: docs/many_machines.md.",
+    )
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _told_to_processes(processes: int, word: Path) -> dict[str, str]:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     told = {
         LAST_WORD: str(word),
         # With a common store, processes would find the addresses of those that they replace.
         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
     }
     wished = {
-        "OMP_NUM_THREADS": str(max(1, cores // processes)),
+        "OMP_NUM_THREADS": str(max(1, _cores() // processes)),
         "TORCH_CPP_LOG_LEVEL": "FATAL",
     }
     return told | {name: value for name, value in wished.items() if name not in os.environ}
