@@ -26,8 +26,8 @@ WIRE = 1.25e9
 """Bytes a second between machines, 10 Gbit/s: assumed."""
 MESSAGE = 1e-4
 """Seconds that a message takes however small it is: assumed."""
-MESSAGES = 20
-"""Of a step, most of them for batch norm: as many as layers that normalize, there and back."""
+MESSAGES = 10
+"""Of a step, most of them for batch norm: as many as convolutions, there and back."""
 
 
 @dataclass(frozen=True)
