@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dccm.data import perturb as module
-from dccm.data.perturb import PerturbationConfig, apply, draw, perturb
+from dccm.data.perturb import PerturbationConfig, apply, draw, perturb, perturbed_rows
 from dccm.errors import UserError
 from tests.support import few_examples, seeded
 
@@ -327,3 +327,14 @@ def test_axes_are_zoomed_together_or_apart() -> None:
     for matrices in (together, apart):
         assert matrices[:, (0, 1), (0, 1)].min() >= 0.5
         assert matrices[:, (0, 1), (0, 1)].max() <= 2.0
+
+
+@pytest.mark.parametrize("rows", [slice(None), slice(1, None, 3)], ids=str)
+def test_some_images_are_perturbed_to_the_same_bits_as_among_all(rows: slice) -> None:
+    images = torch.rand(30, 3, 12, 10, generator=seeded()).contiguous(memory_format=torch.channels_last)
+    perturbation = draw(images.shape, PerturbationConfig(), seeded(1))
+    index = torch.randperm(30, generator=seeded(2))[:11]
+    found = perturbed_rows(images, index, perturbation, rows)
+    assert found.shape == (11, 3, 12, 10)
+    assert found.is_contiguous(memory_format=torch.channels_last)
+    assert torch.equal(found[rows], apply(images, perturbation)[index[rows]])
