@@ -55,10 +55,9 @@ def suiting(method: str) -> dict[str, Any]:
     return {"mini_batch": 7} | ({} if method == "gan" else {"width": 0.1})
 
 
-def learnt(learner: GradientMethod[Any], workers: Workers) -> tuple[dict[str, Tensor], list[float]]:
-    """Gradients of the first update, and the losses of all those of a large batch."""
-    # With many other numbers a start meets partners that are equally near, among which rounding chooses.
-    rows = np.random.default_rng(5).integers(0, 256, (22, *SHAPE[1:], SHAPE[0]), dtype=np.uint8)
+def learnt(learner: GradientMethod[Any], workers: Workers, images: int = 3) -> tuple[dict[str, Tensor], list[float]]:
+    """Gradients of the first update on the images of this number, and the losses of all those of a large batch."""
+    rows = np.random.default_rng(images).integers(0, 256, (22, *SHAPE[1:], SHAPE[0]), dtype=np.uint8)
     loader = DoubleLoader(rows, batch_size=22, seed=1, device=torch.device("cpu"))
     first: dict[str, Tensor] = {}
     losses = []
@@ -79,12 +78,12 @@ def learnt(learner: GradientMethod[Any], workers: Workers) -> tuple[dict[str, Te
     return first, losses
 
 
-def assert_same_with(count: int, learner: GradientMethod[Any]) -> None:
+def assert_same_with(count: int, learner: GradientMethod[Any], images: int = 3) -> None:
     """So many workers follow the gradients that one follows."""
     copies = [deepcopy(learner) for _ in range(count)]
-    gradient, losses = learnt(learner, ALONE)
+    gradient, losses = learnt(learner, ALONE, images)
     assert any(bool(tensor.abs().max() > 1e-8) for tensor in gradient.values())
-    for found, found_losses in together(count, lambda workers: learnt(copies[workers.place.rank], workers)):
+    for found, found_losses in together(count, lambda workers: learnt(copies[workers.place.rank], workers, images)):
         assert found.keys() == gradient.keys()
         for name, tensor in gradient.items():
             assert torch.allclose(found[name], tensor, rtol=1e-7, atol=1e-11), name
@@ -116,7 +115,8 @@ def test_two_workers_learn_what_one_learns(method: str) -> None:
     ids=str,
 )
 def test_three_workers_learn_the_paper_s_method_in_all_its_forms(settings: dict[str, Any]) -> None:
-    assert_same_with(3, small("dccm", **settings))
+    # Among other images some start meets partners that are equally near, of which rounding chooses one.
+    assert_same_with(3, small("dccm", **settings), images=5)
 
 
 def test_one_two_and_three_workers_have_one_history_and_the_same_labels() -> None:
