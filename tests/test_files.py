@@ -114,3 +114,13 @@ def test_what_stands_where_a_file_is_written_first_is_neither_followed_nor_waite
     assert (tmp_path / "letter").read_text() == "dear"
     assert {path.name for path in tmp_path.iterdir()} == {"letter", "a.html", "b.html"}
     assert not (tmp_path / "a.html").is_symlink()
+
+
+def test_no_file_is_put_in_the_place_of_a_device(tmp_path: Path) -> None:
+    link = tmp_path / "zeros"
+    link.symlink_to("/dev/zero")
+    for path in (link, Path("/dev/dccm-was-here")):
+        with pytest.raises(UserError, match="device") as caught:
+            write_atomically(path, "text")
+        assert str(caught.value) == f"Cannot write {path}: it is a device or lies among them. Name another file."
+    assert link.is_symlink() and not Path("/dev/dccm-was-here").exists()

@@ -39,14 +39,14 @@ VALUES = {
     "raised": "²",
     "digits": "9" * 23,
     "word": "x" * 10_000,
-    "zeros": "/dev/zero",
+    "zeros": "zeros",
     "lines": "a\nb\x1b[2J\u202e",
     "loop": "loop",
     "pipe": "pipe",
     "equals": "=",
     "bytes": "\udcff\udcfe",
 }
-"""`loop` is a link to itself, `pipe` one by name into which nobody writes."""
+"""`loop` is a link to itself, `pipe` one by name into which nobody writes, `zeros` leads to a device without end."""
 FEW = 2
 ALLOWED = {"reproduce": (0, 1, 2), "cache check": (0, 1, 2)}
 """Exit codes: 1 says that not all could be made, or that something is damaged."""
@@ -134,6 +134,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     photos(folder / "photos", 3)
     (folder / "loop").symlink_to("loop")
     os.mkfifo(folder / "pipe")
+    (folder / "zeros").symlink_to("/dev/zero")
     write_onnx(folder / "tiny.onnx")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)

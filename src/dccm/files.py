@@ -47,6 +47,8 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """Write a file under another name, flush it to the disk, then give it its name: it is never half there."""
     if not path.name:  # This folder, or the root of all.
         raise UserError(f"Cannot write {path}: it is a folder. Name a file.")
+    if _is_of_a_device(path):  # Whoever may do so would put a file in its place, for all programs of the machine.
+        raise UserError(f"Cannot write {path}: it is a device or lies among them. Name another file.")
     partial = path.with_name(path.name + ".partial")
     try:
         partial.unlink(missing_ok=True)  # Of a kill; or a stranger's link, through which nothing is written.
@@ -62,6 +64,17 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def _is_of_a_device(path: Path) -> bool:
+    """Whether a name belongs to a device, also by a link, or lies where devices do."""
+    if path.absolute().parent == Path("/dev"):
+        return True
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):  # It is not there, or what is wrong with it is found on writing.
+        return False
+    return stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
 
 
 def amount(size: int) -> str:

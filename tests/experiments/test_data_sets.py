@@ -68,7 +68,7 @@ def test_names_and_places_are_told_apart(array: str) -> None:
     assert parse_data_sets(["cifar10", f"own={array}", "cifar10"]) == (("cifar10", "own"), {"own": array})
     for word, said in (
         ("cifer10", "No data set 'cifer10'. Did you mean 'cifar10'?"),
-        ("own=", "datasets must be NAME or NAME=PATH, with a plain name, got 'own='."),
+        ("own=", "datasets must be NAME or NAME=PATH, with a plain name of 100 characters at most, got 'own='."),
         (f"a/b={array}", "with a plain name"),
         ("own=nowhere", "There is no file or folder nowhere for the data set 'own'. Correct the path."),
     ):

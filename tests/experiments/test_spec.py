@@ -62,7 +62,7 @@ def test_captions_say_budget_images_and_seeds() -> None:
     ("changed", "said"),
     [
         ({"seeds": ()}, "seeds must name at least one, for example 0,1,2."),
-        ({"seeds": (-1,)}, "seeds must be whole numbers from 0 up, got -1. Use 0,1,2."),
+        ({"seeds": (-1,)}, "seeds must lie in [0, 4294967295], got -1. Use 0,1,2."),
         ({"limit": 1}, "limit_images must be at least 2, got 1."),
     ],
 )

@@ -119,7 +119,21 @@ def test_what_was_left_out_comes_back(directory: RunDirectory) -> None:
 
 def test_a_result_comes_back(directory: RunDirectory) -> None:
     cost = Cost(seconds=1.5, passes=2.0, peak_memory_mb=None)
-    result = RunResult("dccm", "fast", None, 3, 1, 0, 2, 0, {"n_clusters": 2}, {"acc": 1.0}, None, cost, ["Odd."])
+    result = RunResult(
+        "dccm",
+        "fast",
+        None,
+        3,
+        1,
+        0,
+        2,
+        0,
+        {"n_clusters": 2},
+        dict.fromkeys(("acc", "nmi", "ari"), 1.0),
+        None,
+        cost,
+        ["Odd."],
+    )
     directory.write_result(result)
     assert directory.read_result() == result
     directory.write_result(replace(result, warnings=[]))
