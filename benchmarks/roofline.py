@@ -15,7 +15,7 @@ from unittest.mock import patch
 import torch
 import torch.nn.functional as F
 
-from benchmarks.contestants import SHAPE, package_step, settings_of
+from benchmarks.contestants import SHAPE, SMALL_IMAGES, package_step, settings_of
 from benchmarks.timing import RESULTS, processor
 from dccm.correlations.objective import objective
 from dccm.correlations.targets import mine
@@ -30,7 +30,7 @@ from dccm.runs.model import Model
 LARGE, MINI, USES = 1024, 64, 4
 """Images in a large batch, in a mini-batch, and uses of the large batch."""
 STEPS = LARGE // MINI
-LINKED: dict[str, object] = {"graph_threshold": 0.5}
+LINKED: dict[str, object] = {"graph_threshold": 0.5} | SMALL_IMAGES
 """Every image has a partner, as late in a run; without one the critic has a quarter less to do."""
 Parts = dict[str, Callable[[], object]]
 

@@ -22,10 +22,12 @@ import torch
 from torch import Tensor
 
 from benchmarks.contestants import (
+    ALL_PIXELS,
     CPU,
     LARGE,
     MATRIX,
     SHAPE,
+    SMALL_IMAGES,
     critic_operations,
     encoder_step,
     forward_operations,
@@ -65,13 +67,13 @@ def training(rounds: int, mini: int) -> dict[str, float]:
     same: dict[str, object] = {"uses": 1, "critic_positions": "all", "mini_batch": 32}
     contestants = {
         "same arithmetic": settings_of("released", same),
-        "fast": settings_of("fast", {"mini_batch": mini, "input_side": "full"}),
-        "fast, small images": settings_of("fast", {"mini_batch": mini}),
+        "fast": settings_of("fast", {"mini_batch": mini} | ALL_PIXELS),
+        "fast, small images": settings_of("fast", {"mini_batch": mini} | SMALL_IMAGES),
     }
     if has_bfloat16(CPU):
         lower: dict[str, object] = {"precision": "bfloat16"}
         contestants["same arithmetic, bfloat16"] = settings_of("released", same | lower)
-        contestants["fast, small images, bfloat16"] = settings_of("fast", {"mini_batch": mini} | lower)
+        contestants["fast, small images, bfloat16"] = settings_of("fast", {"mini_batch": mini} | SMALL_IMAGES | lower)
     with published_step() as published:
         steps: dict[str, Callable[[Tensor], None]] = {
             "published": published,
@@ -100,7 +102,7 @@ def prediction(rounds: int, folder: Path) -> dict[str, float]:
     """Images per second of `predict_proba` from a memory map, against the encoder's bare forward pass."""
     np.save(folder / "images.npy", bars(4000, side=32, channels=3, classes=10).images)
     mapped = np.load(folder / "images.npy", mmap_mode="r")
-    model = Model.untrained(SHAPE, settings_of("fast", {"input_side": "full"}))
+    model = Model.untrained(SHAPE, settings_of("fast", ALL_PIXELS))
     encoder = PaperEncoder(NetworkConfig(logit_norm="batch"), SHAPE, 10).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     tensor = torch.cat(list(Loader(mapped, batch_size=1000, seed=0, device=CPU).ordered()))
     encoder.eval()
