@@ -30,7 +30,7 @@ CPU = torch.device("cpu")
 
 ALL_PIXELS: dict[str, object] = {"input_side": "full", "width": 1.0}
 SMALL_IMAGES: dict[str, object] = {"input_side": 20, "width": 1.0}
-"""What the tables know `fast` by: all channels, at 32 pixels and at 20. As it is now, a step costs what it does at 20."""
+"""What the tables know `fast` by: all channels, at 32 pixels and at 20. As it is, it costs what it does at 20."""
 
 
 def settings_of(preset: str, overrides: dict[str, object]) -> RunConfig:
