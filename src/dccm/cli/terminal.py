@@ -48,9 +48,8 @@ class Lasting:
             if error.errno != errno.EIO:
                 raise
             nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(
-                nowhere, self._stream.fileno()
-            )  # What is in buffers goes there too, also at the end of the process.
+            # What is in buffers goes there too, also at the end of the process.
+            os.dup2(nowhere, self._stream.fileno())
             os.close(nowhere)
             with suppress(OSError):
                 self._stream.flush()
